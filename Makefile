@@ -27,6 +27,8 @@ export PYO3_BUILD_EXTENSION_MODULE := 1
 # A test has one thread unless threads are its subject (tests/conftest.py), and there is one process a core.
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile
 CARGO_TEST := RAYON_NUM_THREADS=1 cargo test
+# Not the example, a program that compiles the generic core again: the integration tests run it.
+TARGETS := --lib --tests
 
 .PHONY: help
 help: ## print this list
@@ -38,17 +40,18 @@ demo: release ## fit half a million image patches; the model and a figure go to 
 
 .PHONY: test
 test: $(STAMPS)/dev checked ## all tests but the slow and the long ones
-	$(CARGO_TEST)
+	$(CARGO_TEST) $(TARGETS)
+	$(CARGO_TEST) --doc
 	$(PYTEST)
 
 .PHONY: test-moves
 test-moves: $(STAMPS)/dev checked ## the tests of moves; with MOVE=delete those of one and of all together
-	$(CARGO_TEST) moves::
+	$(CARGO_TEST) $(TARGETS) moves::
 	$(PYTEST) tests/moves $(if $(MOVE),-k "$(MOVE) or all")
 
 .PHONY: test-slow
 test-slow: $(STAMPS)/dev checked ## the slow tests: all combinations, real data, many rows
-	$(CARGO_TEST) -- --ignored
+	$(CARGO_TEST) $(TARGETS) -- --ignored
 	$(PYTEST) -m slow
 
 .PHONY: test-long
@@ -113,12 +116,12 @@ api: $(STAMPS)/dev checked ## rewrite the snapshot of the public API, tests/api/
 .PHONY: build
 build: release ## a release build of the core in .venv
 
-# Cargo knows what is out of date. With all targets the extension has the features of the tests, so they share the
-# core. Both builds go to the same place in the package: it holds the one that was asked for last.
+# Cargo knows what is out of date. Built with the tests, the extension has their features, so they share the core. Both
+# builds go to the same place in the package: it holds the one that was asked for last.
 .PHONY: checked
 checked: $(STAMPS)/package ## the build of the core that tests run on, in .venv
 	@scripts/setup.sh check
-	cargo build --all-targets
+	cargo build $(TARGETS)
 	@scripts/setup.sh extension debug
 
 .PHONY: release

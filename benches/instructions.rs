@@ -101,7 +101,6 @@ struct Offer<'a, F>(&'a mut TopL<F>, &'a [F]);
 impl<F: Scalar> WithSimd for Offer<'_, F> {
     type Output = ();
 
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self(sink, scores) = self;
@@ -143,7 +142,6 @@ struct Elementary<'a, const EXP: bool>(&'a mut [f64]);
 impl<const EXP: bool> WithSimd for Elementary<'_, EXP> {
     type Output = ();
 
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
         for value in self.0 {

@@ -43,7 +43,6 @@ struct Plain<'a, F> {
 impl<F: Scalar> WithSimd for Plain<'_, F> {
     type Output = ();
 
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { d, rows, packed, least } = self;
@@ -60,7 +59,6 @@ impl<F: Scalar> WithSimd for Plain<'_, F> {
     }
 }
 
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn triangle<S: Simd, F: Scalar>(simd: S, d: usize, rows: &[F::Vector<S>], mut packed: &[F]) -> [F::Vector<S>; VECTORS] {
     let mut sums = [F::splat(simd, F::ZERO); VECTORS];
@@ -75,7 +73,6 @@ fn triangle<S: Simd, F: Scalar>(simd: S, d: usize, rows: &[F::Vector<S>], mut pa
     sums
 }
 
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn band<'a, S: Simd, F: Scalar, const H: usize>(
     simd: S,

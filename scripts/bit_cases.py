@@ -113,7 +113,7 @@ MOVES: dict[str, tuple[Any, ...]] = {
 
 @functools.cache
 def table(domain: str, n: int = 500, d: int = 3, clusters: int = 5, dtype: str = "float64", spread: float = 3.0) -> Any:
-    """Rows of some clusters in a domain."""
+    """Return rows of some clusters in a domain."""
     rng = np.random.default_rng([n, d, clusters, len(domain)])
     of = rng.integers(clusters, size=n)
     if domain == "centred":
@@ -130,7 +130,7 @@ def table(domain: str, n: int = 500, d: int = 3, clusters: int = 5, dtype: str =
 
 
 def with_holes(rows: Rows) -> Rows:
-    """The same rows, a fifth of whose values are missing; each keeps one."""
+    """Return the same rows with a fifth of the values missing; every row keeps at least one."""
     rng = np.random.default_rng(7)
     missing = rng.random(rows.shape) < 0.2
     missing[np.arange(len(rows)), rng.integers(rows.shape[1], size=len(rows))] = False
@@ -138,7 +138,7 @@ def with_holes(rows: Rows) -> Rows:
 
 
 def weights(n: int) -> Rows:
-    """Weights of rows, some of them zero."""
+    """Return weights of rows, some of them zero."""
     rng = np.random.default_rng(11)
     drawn = rng.uniform(0.2, 3.0, n)
     drawn[rng.random(n) < 0.05] = 0.0
@@ -146,13 +146,13 @@ def weights(n: int) -> Rows:
 
 
 def memoized(**options: Any) -> sb.Memoized:
-    """Memoized inference of a few passes."""
+    """Return memoized inference with a few passes."""
     return sb.Memoized(**({"batches": 3, "max_passes": 6, "tol": 0.0} | options))
 
 
-def case(name: str, rows: Any, likelihood: Any, algorithm: Any, *, process: Any = None, **own: Any) -> Case:
-    """A case that is one call of `fit`, in one thread unless it says otherwise; `process` may be a function."""
-    options = {"seed": 3, "threads": 1, "progress": False} | own
+def case(name: str, rows: Any, likelihood: Any, algorithm: Any, *, process: Any = None, **overrides: Any) -> Case:
+    """Return a case of one call of `fit`, by default in one thread; `process` may be a function."""
+    options = {"seed": 3, "threads": 1, "progress": False} | overrides
 
     def make() -> sb.Fit:
         chosen = process() if callable(process) else process or sb.DirichletProcess()
@@ -185,11 +185,13 @@ def of_processes() -> Iterator[Case]:
     k, rows, modal = 6, table("real"), KINDS["Gaussian"].modal(3)
     for name, make in PROCESSES.items():
         for concentration, shown in ((2.0, ""), (PRIOR, ", Gamma")):
-            process, own = functools.partial(make, k, concentration), f"{name}{shown}"
-            yield case(f"{own}/memoized", rows, sb.Gaussian(), memoized(), process=process, n_components=k)
+            process, name_of_case = functools.partial(make, k, concentration), f"{name}{shown}"
+            yield case(f"{name_of_case}/memoized", rows, sb.Gaussian(), memoized(), process=process, n_components=k)
             diagonal = table("real", dtype="float32")
             dense = sb.Full(sparsity=None, max_passes=6)
-            yield case(f"{own}/full float32", diagonal, sb.DiagonalGaussian(), dense, process=process, n_components=k)
+            yield case(
+                f"{name_of_case}/full float32", diagonal, sb.DiagonalGaussian(), dense, process=process, n_components=k
+            )
         for objective in ("map", "ml"):
             process = functools.partial(make, k, 1.5 * k)
             yield case(
@@ -241,7 +243,7 @@ def of_shapes() -> Iterator[Case]:
 
 
 def of_sources(folder: Path) -> Iterator[Case]:
-    """The same rows from everywhere they may come from."""
+    """The same rows from every kind of source."""
     for dtype in ("float64", "float32"):
         rows = table("real", n=600, d=4, dtype=dtype)
         np.save(folder / f"{dtype}.npy", rows)
@@ -276,17 +278,17 @@ def of_rows() -> Iterator[Case]:
         for likelihood in ("DiagonalGaussian", "Bernoulli", "Poisson"):
             rows = with_holes(table(KINDS[likelihood].domain, d=6))
             made = KINDS[likelihood].default(6)
-            own: dict[str, Any] = {"missing": "marginalize", "n_components": 6}
-            yield case(f"missing {likelihood} {name}", rows, made, algorithm, **own)
+            options: dict[str, Any] = {"missing": "marginalize", "n_components": 6}
+            yield case(f"missing {likelihood} {name}", rows, made, algorithm, **options)
         for likelihood in ("Gaussian", "Multinomial CSR", "SphericalGaussian product"):
             if name == "moves" and not KINDS[likelihood].takes_moves:
                 continue
             rows, made = table(KINDS[likelihood].domain, d=6), KINDS[likelihood].default(6)
-            own = {"sample_weight": weights(rows.shape[0]), "n_components": 6}
-            yield case(f"weighted {likelihood} {name}", rows, made, algorithm, **own)
+            options = {"sample_weight": weights(rows.shape[0]), "n_components": 6}
+            yield case(f"weighted {likelihood} {name}", rows, made, algorithm, **options)
     rows = with_holes(table("real", d=6, dtype="float32"))
-    own = {"missing": "marginalize", "n_components": 6, "sample_weight": weights(len(rows))}
-    yield case("missing weighted float32", rows, sb.DiagonalGaussian(), memoized(), **own)
+    options = {"missing": "marginalize", "n_components": 6, "sample_weight": weights(len(rows))}
+    yield case("missing weighted float32", rows, sb.DiagonalGaussian(), memoized(), **options)
 
 
 def of_starts() -> Iterator[Case]:
@@ -305,9 +307,9 @@ def of_starts() -> Iterator[Case]:
         "a fit": first,
     }
     for name, init in starts.items():
-        own = {"init": init} | ({"n_components": 6} if isinstance(init, str) else {})
-        yield case(f"init {name}", rows, sb.Gaussian(), memoized(), **own)
-        yield case(f"init {name}, moves", rows, sb.Gaussian(), memoized(moves=MOVES["all"]), **own)
+        options = {"init": init} | ({"n_components": 6} if isinstance(init, str) else {})
+        yield case(f"init {name}", rows, sb.Gaussian(), memoized(), **options)
+        yield case(f"init {name}, moves", rows, sb.Gaussian(), memoized(moves=MOVES["all"]), **options)
     for likelihood in ("Multinomial CSR", "Poisson", "ZeroMeanGaussian"):
         own_rows, made = table(KINDS[likelihood].domain, n=300, d=5), KINDS[likelihood].default(5)
         yield case(f"init sequential {likelihood}", own_rows, made, memoized(), init="sequential", n_components=5)
@@ -350,12 +352,12 @@ def of_updates() -> Iterator[Case]:
     for likelihood in ("Gaussian", "DiagonalGaussian", "Multinomial CSR", "Poisson"):
         rows, made = table(KINDS[likelihood].domain, d=5), KINDS[likelihood].default(5)
         first = case("", rows[:350], made, memoized(sparsity=4), n_components=6)
-        own = {"sample_weight": weights(rows.shape[0] - 350)} if likelihood == "Gaussian" else {}
-        yield Case(f"update {likelihood}", rows, functools.partial(_updated, first, rows[350:], own))
+        options = {"sample_weight": weights(rows.shape[0] - 350)} if likelihood == "Gaussian" else {}
+        yield Case(f"update {likelihood}", rows, functools.partial(_updated, first, rows[350:], options))
 
 
-def _updated(first: Case, rows: Any, own: dict[str, Any]) -> Any:
-    return first.make().update(rows, max_passes=3, tol=0.0, threads=1, **own)
+def _updated(first: Case, rows: Any, options: dict[str, Any]) -> Any:
+    return first.make().update(rows, max_passes=3, tol=0.0, threads=1, **options)
 
 
 class Kill(BaseException):
@@ -380,7 +382,7 @@ def of_checkpoints(folder: Path) -> Iterator[Case]:
 
 
 def killed(path: Path, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """The fit that goes on from the checkpoint of one that is killed after three passes."""
+    """Return the fit that continues from the checkpoint of one killed after three passes."""
     n_passes = itertools.count(1)
 
     def kill(_: sb.Record) -> None:
@@ -400,15 +402,15 @@ def of_threads() -> Iterator[Case]:
     rows, large = table("real", n=900, d=5), table("real", n=16_400, d=40, clusters=8, spread=1.0)
     counts = table("sparse counts", n=900, d=12)
     for threads in (1, 2, 3):
-        shown, own = f"threads={threads}", {"threads": threads, "n_components": 8}
-        yield case(f"full {shown}", rows, sb.Gaussian(), sb.Full(max_passes=5, tol=0.0), **own)
-        yield case(f"memoized {shown}", rows.astype(np.float32), sb.Gaussian(), memoized(), **own)
-        yield case(f"moves {shown}", rows, sb.Gaussian(), memoized(moves=MOVES["all"]), **own)
+        shown, options = f"threads={threads}", {"threads": threads, "n_components": 8}
+        yield case(f"full {shown}", rows, sb.Gaussian(), sb.Full(max_passes=5, tol=0.0), **options)
+        yield case(f"memoized {shown}", rows.astype(np.float32), sb.Gaussian(), memoized(), **options)
+        yield case(f"moves {shown}", rows, sb.Gaussian(), memoized(moves=MOVES["all"]), **options)
         bounded = memoized(batches=1, sparsity=4, max_passes=4)
-        yield case(f"distance bounds {shown}", large, sb.Gaussian(), bounded, **own)
-        yield case(f"counts {shown}", counts, sb.Multinomial(), memoized(moves=MOVES["all"]), **own)
-        yield case(f"stochastic {shown}", rows, sb.DiagonalGaussian(), sb.Stochastic(250, max_passes=3), **own)
-        yield case(f"starts {shown}", rows, sb.Gaussian(), memoized(max_passes=3), n_init=4, **own)
+        yield case(f"distance bounds {shown}", large, sb.Gaussian(), bounded, **options)
+        yield case(f"counts {shown}", counts, sb.Multinomial(), memoized(moves=MOVES["all"]), **options)
+        yield case(f"stochastic {shown}", rows, sb.DiagonalGaussian(), sb.Stochastic(250, max_passes=3), **options)
+        yield case(f"starts {shown}", rows, sb.Gaussian(), memoized(max_passes=3), n_init=4, **options)
 
 
 def groups(folder: Path) -> dict[str, Iterable[Case]]:

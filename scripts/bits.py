@@ -1,4 +1,4 @@
-"""Hashes everything numerical in some hundred small fits, to tell whether a change of the code changes a result.
+"""Hashes all numbers of some hundred small fits, to show whether a change of the code changes results.
 
     python scripts/bits.py --out before.json            # on one build
     python scripts/bits.py --out after.json             # on another
@@ -39,12 +39,12 @@ from bit_cases import Case
 # Parameters of likelihoods and processes, as in their constructors.
 PARAMETERS = """mean mean_precision dof scale shape rate covariance pseudo_counts coefficient successes failures base
     n_components concentration discount truncation""".split()
-# Rows that are predicted: enough for several blocks of the smaller cases, few enough to be quick.
+# Number of rows to predict: enough for several blocks in the smaller cases, few enough to be quick.
 N_PREDICTED = 300
 
 
 def digest(*values: Any) -> str:
-    """A short hash of numbers, words and arrays."""
+    """Return a short hash of numbers, words and arrays."""
     state = hashlib.blake2b(digest_size=8)
     for value in values:
         array = value if isinstance(value, np.ndarray) else np.asarray(value)
@@ -57,7 +57,7 @@ def digest(*values: Any) -> str:
 
 
 def parts_of(result: Any, rows: Any) -> dict[str, str]:
-    """The hashes of everything that a result shows, by name."""
+    """Return the hashes of all parts of a result, by name."""
     if isinstance(result, sb.Trace):
         return parts_of_trace(result, rows)
     if isinstance(result, sb.Hierarchy):
@@ -67,7 +67,7 @@ def parts_of(result: Any, rows: Any) -> dict[str, str]:
 
 
 def parts_of_fit(fit: Any) -> dict[str, str]:
-    """The hashes of what every fit has."""
+    """Return the hashes of the parts that every fit has."""
     parts = {
         "weights": digest(fit.weights, fit.leftover_weight, fit.tail_count),
         "counts": digest(fit.counts),
@@ -81,7 +81,7 @@ def parts_of_fit(fit: Any) -> dict[str, str]:
 
 
 def parts_of_trace(trace: sb.Trace, rows: Any) -> dict[str, str]:
-    """The hashes of draws, and of what they say of rows."""
+    """Return the hashes of draws and of their predictions."""
     some = rows[:N_PREDICTED]
     parts = {
         "partitions": digest(trace.partitions),
@@ -96,7 +96,7 @@ def parts_of_trace(trace: sb.Trace, rows: Any) -> dict[str, str]:
 
 
 def parts_of_hierarchy(tree: sb.Hierarchy) -> dict[str, str]:
-    """The hashes of a tree and its cuts."""
+    """Return the hashes of a tree and its cuts."""
     return {
         "joins": digest(tree.joins),
         "log_weights": digest(tree.log_weights),
@@ -120,7 +120,7 @@ def history_of(fit: Any) -> Iterator[Any]:
 
 
 def model_of(model: Any) -> Iterator[Any]:
-    """The parameters of a model, those among them that followed the data."""
+    """Yield the parameters of a model, including those that followed the data."""
     yield getattr(model, "word_concentration", "none")
     for specification in (getattr(model, "likelihood", None), model.process):
         for name in PARAMETERS:
@@ -130,13 +130,13 @@ def model_of(model: Any) -> Iterator[Any]:
 
 
 def concentration_of(fit: Any) -> Any:
-    """What the fit learned about the concentration."""
+    """Return the concentration of a fit or its posterior."""
     learned = fit.concentration
     return [learned.shape, learned.rate] if isinstance(learned, sb.Gamma) else learned
 
 
 def answers_of_topics(fit: sb.TopicFit, rows: Any) -> dict[str, str]:
-    """What a topic model says of documents."""
+    """Return the hashes of a topic model's predictions."""
     some = rows[:N_PREDICTED]
     return {
         "topics": digest(fit.topics),
@@ -148,7 +148,7 @@ def answers_of_topics(fit: sb.TopicFit, rows: Any) -> dict[str, str]:
 
 
 def answers_of(fit: sb.Fit, rows: Any) -> dict[str, str]:
-    """What a fit says of rows."""
+    """Return the hashes of a fit's predictions."""
     some = rows[:N_PREDICTED]
     kept = fit.predict_proba(some, sparse=True)
     answers = {
@@ -167,7 +167,7 @@ def answers_of(fit: sb.Fit, rows: Any) -> dict[str, str]:
 
 
 def parts_of_case(case: Case, folder: Path) -> dict[str, str]:
-    """The hashes of a case; where it is refused, by which error."""
+    """Return the hashes of a case, or the class of the error if it is refused."""
     rows = case.rows
     inputs = (rows.indptr, rows.indices, rows.data) if issparse(rows) else (rows,)
     parts = {"rows": digest(*inputs)}
@@ -198,7 +198,7 @@ def selected(cases: list[Case], words: list[str]) -> Iterator[tuple[str | None, 
 
 
 def run(words: list[str]) -> dict[str, dict[str, str]]:
-    """The hashes of all cases."""
+    """Return the hashes of all cases."""
     found: dict[str, dict[str, str]] = {}
     with tempfile.TemporaryDirectory() as folder:
         try:
@@ -213,7 +213,7 @@ def run(words: list[str]) -> dict[str, dict[str, str]]:
 
 
 def machine() -> dict[str, Any]:
-    """What bits may depend on beside the code of stickbreak."""
+    """Return the properties of the machine on which bits may depend."""
     cpu = Path("/proc/cpuinfo")
     lines = cpu.read_text().splitlines() if cpu.exists() else []
     processors = sorted({line.partition(":")[2].strip() for line in lines if line.startswith("model name")})

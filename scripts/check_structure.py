@@ -14,16 +14,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from check_citations import check_citations
+from rust_circles import circles
 
 # Floors of src/, lowest first. A module may use lower floors and, on its own floor, only modules to its left.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("error", "hash", "real", "rng", "room", "simd", "parallel"),
+    ("error", "hash", "payload", "real", "rng", "room", "simd", "parallel"),
     ("special", "linalg", "laws"),
     ("component", "data", "responsibilities", "suffstats", "memo"),
     ("objective", "registry", "parameters", "scoring", "likelihood", "process", "model"),
     ("grounds", "elbo", "evidence", "local_step", "global_step", "init"),
     ("moves",),
-    ("executor", "fitted", "fit", "mcmc"),
+    ("visits", "executor", "fitted", "fit", "mcmc"),
 )
 
 
@@ -267,6 +268,12 @@ def check_floors(root: Path) -> Iterator[str]:
         yield f"scripts/check_structure.py: the table of floors names `{module}`, which is not in src/"
 
 
+def check_circles(root: Path) -> Iterator[str]:
+    """No files of the core use each other in a circle."""
+    for circle in circles({file.path: file.code for file in rust_files(root, "src")}):
+        yield f"src: files use each other in a circle: {' -> '.join(circle)}"
+
+
 # Only one
 
 
@@ -452,6 +459,7 @@ def check_changelog(root: Path) -> Iterator[str]:
 
 CHECKS = (
     check_floors,
+    check_circles,
     check_only_one,
     check_crates,
     check_numerics,

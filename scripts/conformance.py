@@ -37,18 +37,18 @@ PAGE = ROOT / "docs" / "conformance.md"
 OBJECTIVES = ("variational", "map", "ml")
 SPARSITIES = (1, 2, None)
 N_ROWS, N_COLUMNS, N_COMPONENTS, N_BATCHES, N_PASSES = 60, 3, 3, 3, 6
-# How fits with moves begin: with births from one component, with splits from more than there should be.
+# Start of fits with moves: births start from one component, splits from more than there should be.
 MOVES: dict[str, tuple[int, tuple[Move, ...]]] = {
     "births": (1, (sb.Birth(), sb.Merge(), sb.Delete())),
     "births by adoption": (1, (sb.Birth(adoption="pass"), sb.Merge(), sb.Delete())),
     "splits from one": (1, (sb.Split(), sb.Merge(), sb.Delete())),
     "all from many": (8, (sb.Birth(), sb.Split(), sb.Merge(), sb.Delete())),
 }
-# So few rows would not pay for many components; with this weight each counts as so many.
+# With this weight, the few rows suffice for many components.
 WEIGHT = 10.0
-# Weights have a mode from here on, whatever the process: see `FiniteDirichlet`.
+# At this concentration weights have a mode under every process: see `FiniteDirichlet`.
 CONCENTRATION = 1.5 * N_COMPONENTS
-# Priors are drawn until they have a mode, where the objective asks for one.
+# Priors are redrawn until they have a mode, if the objective needs one.
 MOST_DRAWS = 1000
 
 Rows = NDArray[np.float64]
@@ -64,7 +64,7 @@ class Choice:
 
     @property
     def name(self) -> str:
-        """The class, and in words what else was chosen."""
+        """The class and its chosen options, in words."""
         return ", ".join([self.kind.__name__, *(_shown(name, value) for name, value in self.options.items())])
 
 
@@ -107,13 +107,13 @@ def processes() -> tuple[Choice, ...]:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A cell that does not run, and what `stickbreak` said."""
+    """A cell that does not run, and the reason given by `stickbreak`."""
 
     reason: str
 
 
 def make_process(choice: Choice) -> Process:
-    """A process of this choice, for `N_COMPONENTS`."""
+    """Return a process of this choice, for `N_COMPONENTS`."""
     given = {"n_components": N_COMPONENTS, "concentration": CONCENTRATION, "discount": 0.25} | dict(choice.options)
     names = {field.name for field in dataclasses.fields(choice.kind)}
     made: Any = choice.kind(**{name: value for name, value in given.items() if name in names})
@@ -121,13 +121,13 @@ def make_process(choice: Choice) -> Process:
 
 
 def make_rows(choice: Choice) -> Rows:
-    """Rows in the domain of a likelihood."""
+    """Return rows in the domain of a likelihood."""
     domain: str = choice.kind._domain  # type: ignore[attr-defined]
     return random_rows(np.random.default_rng(5), N_ROWS, N_COLUMNS, domain=domain)
 
 
 def make_likelihood(choice: Choice, rows: Rows, seed: int) -> Likelihood:
-    """A likelihood of this choice that suits the rows, all its parameters given."""
+    """Return a likelihood of this choice for the rows, with all parameters given."""
     variants = VARIANTS.get(choice.kind.__name__, ({},))
     rng, setting = np.random.default_rng(seed), setting_of(rows)
     for _ in range(100):
@@ -138,15 +138,15 @@ def make_likelihood(choice: Choice, rows: Rows, seed: int) -> Likelihood:
 
 
 def _is_variant(made: Specification, choice: Choice) -> bool:
-    """Whether it is of the choice: the words are the same, and a matrix stands where one should and nowhere else."""
+    """Return whether a likelihood is of a choice: equal words, and matrices exactly where the choice has them."""
     for options in VARIANTS[choice.kind.__name__]:
         for name, value in options.items():
-            own = getattr(made, name)
+            given = getattr(made, name)
             expected = choice.options.get(name)
             if callable(value) and not any(not callable(other) for other in options.values()):
-                if (np.ndim(own) == 2) != callable(expected):
+                if (np.ndim(given) == 2) != callable(expected):
                     return False
-            elif not callable(value) and (own == value) != (expected == value):
+            elif not callable(value) and (given == value) != (expected == value):
                 return False
     return True
 
@@ -154,7 +154,7 @@ def _is_variant(made: Specification, choice: Choice) -> bool:
 def algorithm(
     objective: str, sparsity: int | None, moves: tuple[Move, ...] = (), max_passes: int = N_PASSES
 ) -> sb.Memoized:
-    """Consecutive batches, so that rows in memory and rows in blocks go to the same ones."""
+    """Return an algorithm with consecutive batches, which are the same for rows in memory and in blocks."""
     objectives: Any = objective
     return sb.Memoized(
         batches=N_BATCHES,
@@ -169,12 +169,12 @@ def algorithm(
 
 
 def weights(rows: Rows) -> Rows:
-    """The weights of the rows."""
+    """Return the weights of the rows."""
     return np.full(len(rows), WEIGHT)
 
 
 def blocks_of(rows: Rows) -> Callable[[], Iterator[Rows]]:
-    """The rows in blocks whose sizes are none of the batches'."""
+    """Return the rows in blocks, none of which has the size of a batch."""
     cuts = [7, 31, 32, N_ROWS]
     return lambda: (rows[begin:end] for begin, end in zip([0, *cuts], cuts, strict=False))
 
@@ -189,7 +189,7 @@ def fit_cell(
     streamed: bool = False,
     max_passes: int = N_PASSES,
 ) -> tuple[sb.Fit, Rows]:
-    """One fit of a cell, and its rows, each of `WEIGHT`; `moves` is a name of `MOVES`.
+    """Return one fit of a cell and its rows, each of weight `WEIGHT`; `moves` is a name of `MOVES`.
 
     Raises
     ------
@@ -200,7 +200,7 @@ def fit_cell(
     data: Any = blocks_of(rows) if streamed else rows
     start, kinds = (N_COMPONENTS, ()) if moves is None else MOVES[moves]
     prior, chosen = make_process(process), algorithm(objective, sparsity, kinds, max_passes)
-    # A process with a number of its own should be refused for something else.
+    # A process with a fixed number of components should not be refused because of it.
     start = getattr(prior, "n_components", start)
     for seed in range(MOST_DRAWS):
         model = sb.Mixture(likelihood=make_likelihood(likelihood, rows, seed), process=prior)
@@ -240,13 +240,13 @@ def check_cell(
 
 
 def bounds_of(fit: sb.Fit, rows: Rows) -> tuple[Rows, float]:
-    """The bound after each pass, and what rounding may do to it."""
+    """Return the bound after each pass, and its rounding error."""
     values = np.array([record.elbo for record in fit.history])
     return values, 1e-9 * (np.abs(values).max() + WEIGHT * (np.abs(rows).sum() + len(rows)))
 
 
 def check_bound(fit: sb.Fit, rows: Rows) -> None:
-    """The objective never falls, and one more local step does not lose."""
+    """Check that the objective never falls, also by one more local step."""
     values, slack = bounds_of(fit, rows)
     require(bool(np.isfinite(values).all()), "the objective is finite")
     require(bool((np.diff(values) >= -slack).all()), "the objective never falls")
@@ -266,17 +266,17 @@ def check_moves(fit: sb.Fit, rows: Rows) -> None:
         require(bool(more) or after.n_components == before.n_components - less, "only births and splits add components")
     for record in fit.history:
         for report in record.moves:
-            # Births by adoption are kept where the bound is no lower than before, or was not known; components that
-            # nobody has a share of end for nothing.
+            # Births by adoption are kept if the bound did not fall, or was unknown. Deleting a component without
+            # responsibilities gains nothing.
             gains = report.gain > 0.0 or (report.kind in ("birth", "delete") and report.gain == 0.0)
             require(report.accepted == 0 or gains, "what is accepted gains")
-            # Reasons are counted, so that every move that was proposed is accounted for.
+            # Reasons are counted, so that every proposed move is accounted for.
             counted = report.accepted + sum(report.refused.values())
             require(report.proposed == counted, "what is proposed is accepted or refused")
 
 
 def check_answers(fit: sb.Fit, rows: Rows, sparsity: int | None) -> None:
-    """What is said of rows has its shape, its sums and its range."""
+    """Check shapes, sums and ranges of predictions."""
     shape = (len(rows), fit.n_components)
     responsibilities = fit.predict_proba(rows)
     require(responsibilities.shape == shape, "responsibilities are (n, K)")
@@ -324,14 +324,14 @@ class Cell:
 
     @functools.cached_property
     def pairs(self) -> set[tuple[tuple[int, Any], tuple[int, Any]]]:
-        """Every two choices, each with the number of its kind."""
+        """Every pair of choices, each with the index of its kind."""
         choices = (self.likelihood, self.process, self.objective, self.sparsity, self.moves)
         return set(itertools.combinations(enumerate(choices), 2))
 
 
 @functools.cache
 def refusal(likelihood: Choice, process: Choice, objective: str, *, moves: bool = False) -> Refusal | None:
-    """None where such fits run, or how they are refused, which shows before their second pass."""
+    """Return None if such fits run, otherwise their refusal, which occurs before the second pass."""
     try:
         fit_cell(likelihood, process, objective, 1, moves="births" if moves else None, max_passes=1)
     except sb.NotSupported as error:
@@ -341,7 +341,7 @@ def refusal(likelihood: Choice, process: Choice, objective: str, *, moves: bool 
 
 @functools.cache
 def all_cells() -> tuple[Cell, ...]:
-    """Every cell that runs."""
+    """Return every cell that runs."""
     cells = itertools.starmap(
         Cell, itertools.product(likelihoods(), processes(), OBJECTIVES, SPARSITIES, [None, *MOVES])
     )
@@ -399,7 +399,7 @@ def table() -> str:
 
 
 def _cell(likelihood: Choice, process: Choice, reasons: list[str]) -> str:
-    """One cell; a refusal that is the same for all objectives stands there once."""
+    """Return one cell; a refusal that all objectives share appears once."""
     shown = []
     for objective in OBJECTIVES:
         refused = refusal(likelihood, process, objective)
@@ -420,7 +420,7 @@ def _note(refusal: Refusal, reasons: list[str]) -> int:
 
 
 def stochastic_refusal() -> str:
-    """What `Stochastic` says of moves."""
+    """Return the reason why `Stochastic` refuses moves."""
     try:
         sb.Stochastic(10, moves=(sb.Merge(),))
     except sb.NotSupported as error:

@@ -34,7 +34,7 @@ _ADDRESS_SPACE = 2 * 1024**3
 
 @dataclass
 class Report:
-    """How the cases ended, and what is to be mended."""
+    """Outcomes of the cases, and the failures."""
 
     outcomes: collections.Counter[str] = field(default_factory=collections.Counter)
     failures: list[str] = field(default_factory=list)
@@ -63,7 +63,7 @@ def campaign(kind: str, seed: int, numbers: range, *, seconds: float, jobs: int 
 
 
 def _chunk(kind: str, seed: int, numbers: range, seconds: float) -> Report:
-    """Run cases in a child, and go on behind the one that ended it before its time."""
+    """Run cases in a child process, and continue after a case that ended it."""
     report = Report()
     while numbers:
         last, ending, words = _child(kind, seed, numbers, seconds, report)
@@ -87,7 +87,7 @@ def _child(kind: str, seed: int, numbers: range, seconds: float, report: Report)
     last: int | None = None
     environment = {name: value for name, value in os.environ.items() if name != "RUST_BACKTRACE"}
     with tempfile.TemporaryFile("w+b") as stderr, tempfile.TemporaryDirectory(prefix="stickbreak-fuzz-") as folder:
-        # Its files lie in a folder of ours, so that they go even where it is killed.
+        # The child's files are in a folder of this process, so they are removed even if the child is killed.
         child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, env=environment | {"TMPDIR": folder})
         ending = ""
         for line in _lines(child, seconds):
@@ -115,7 +115,7 @@ def _lines(child: subprocess.Popen[bytes], seconds: float) -> Iterator[str | Non
     assert child.stdout is not None
     descriptor, rest = child.stdout.fileno(), b""
     with child.stdout:
-        # Importing is no part of a case.
+        # The time for imports does not count.
         allowed = seconds + 60.0
         while select.select([descriptor], [], [], allowed)[0]:
             block = os.read(descriptor, 1 << 16)
@@ -129,7 +129,7 @@ def _lines(child: subprocess.Popen[bytes], seconds: float) -> Iterator[str | Non
 
 
 def _run_child(kind: str, seed: int, numbers: range) -> None:
-    """Run cases one after another, telling each before it begins."""
+    """Run cases one after another, and print each number before its case."""
     case = importlib.import_module(KINDS.get(kind, kind))
     warnings.simplefilter("ignore")
     _limit_memory()

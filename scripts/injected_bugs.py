@@ -56,7 +56,7 @@ def make_copy(folder: Path) -> None:
 def run(command: list[str], folder: Path, number: int = 0) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, SWITCH: str(number), "RAYON_NUM_THREADS": "1", "PYO3_BUILD_EXTENSION_MODULE": "1"}
     environment |= {"PYTHONPATH": str(folder / "python"), "PYO3_PYTHON": sys.executable}
-    # Moves are tried with bounds that panics betray; what counts is that some test fails.
+    # A panic also counts: any failing test detects the mistake.
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
@@ -90,7 +90,7 @@ class Tests:
     passed: set[str] = field(default_factory=set)
 
     def first_failure(self, one: Bug) -> str | None:
-        """The first test that sees a mistake: of those that are known to, else of all."""
+        """Return the first test that fails with a mistake: first among the known tests, then among all."""
         return self._checked(one.seen, one.number) or self._checked("all", one.number)
 
     def _checked(self, which: str, number: int) -> str | None:

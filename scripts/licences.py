@@ -71,7 +71,7 @@ def linked(root: Path = ROOT) -> list[Crate]:
 
 
 def texts(crate: Crate) -> list[str]:
-    """Return the texts of the licences in a crate, without what lines and ends of lines differ in."""
+    """Return the licence texts of a crate, with normalised line ends."""
     files = [path for path in sorted(crate.folder.iterdir()) if path.is_file() and TEXTS.search(path.name)]
     found = (path.read_text(encoding="utf-8", errors="replace") for path in files if path.suffix != ".rs")
     return ["\n".join(line.rstrip() for line in text.strip().splitlines()) for text in found]
@@ -82,11 +82,11 @@ def written(crates: list[Crate]) -> str:
     by_words: dict[str, tuple[str, list[Crate]]] = {}
     silent = []
     for crate in crates:
-        own = texts(crate)
-        for text in own:
+        found = texts(crate)
+        for text in found:
             # Copies differ in spaces and ends of lines.
             by_words.setdefault(" ".join(text.split()), (text, []))[1].append(crate)
-        if not own:
+        if not found:
             silent.append(f"{crate.title}, copyright of {crate.authors}")
     parts = [HEAD, *(f"{crate.title}: {crate.licence}, {crate.source}" for crate in crates)]
     if silent:

@@ -1,4 +1,4 @@
-"""The mistakes that `injected_bugs.py` makes, each with the tests that are known to see it."""
+"""The mistakes that `injected_bugs.py` makes, each with tests that are known to detect it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Bug:
-    """A mistake: `find`, which stands once in `file`, becomes `replace`.
+    """A mistake: `replace` for `find`, which occurs once in `file`.
 
-    `seen` has the tests that are known to see it: a file for pytest, or words in the names of tests of the core.
+    `seen` names tests that are known to detect it: a file for pytest, or words in the names of tests of the core.
     """
 
     number: int
@@ -63,8 +63,8 @@ BUGS = (
         5,
         "the gap of a pair that is merged times 0.9",
         "src/moves/kinds/merge.rs",
-        "terms[0] - terms[1] - terms[2] - gap,",
-        f"terms[0] - terms[1] - terms[2] - (if {bug(5)} {{ 0.9 }} else {{ 1.0 }}) * gap,",
+        "terms[0] - terms[1] - terms[2] - gap",
+        f"terms[0] - terms[1] - terms[2] - (if {bug(5)} {{ 0.9 }} else {{ 1.0 }}) * gap",
         "moves::gains_and_summaries",
     ),
     Bug(
@@ -139,8 +139,8 @@ BUGS = (
         14,
         "drifts are forgotten where components have another order",
         "src/local_step/bounds.rs",
-        "column.map_or(Drift::ANY, |at| chunk.drifts[at])",
-        f"column.map_or(Drift::ANY, |at| if {bug(14)} {{ Drift::NONE }} else {{ chunk.drifts[at] }})",
+        "column.map_or(Drift::ANY, |column| chunk.drifts[column])",
+        f"column.map_or(Drift::ANY, |column| if {bug(14)} {{ Drift::NONE }} else {{ chunk.drifts[column] }})",
         "bounds::",
     ),
     Bug(
@@ -197,8 +197,8 @@ BUGS = (
         21,
         "a cluster is scored with a row that has left it",
         "src/mcmc/clusters.rs",
-        "        clusters.write_lane(target, at);\n        Ok(())\n",
-        f"        if !{bug(21)} {{\n            clusters.write_lane(target, at);\n        }}\n        Ok(())\n",
+        "        clusters.write_lane(target, index);\n        Ok(())\n",
+        f"        if !{bug(21)} {{\n            clusters.write_lane(target, index);\n        }}\n        Ok(())\n",
         "mcmc:: process::partitions",
     ),
     Bug(
@@ -245,9 +245,9 @@ BUGS = (
         27,
         "the last row of a split counts for nothing in its probability",
         "src/mcmc/pair.rs",
-        "            log_probability -= if own > 0.0",
-        f"            let last = {bug(27)} && at + 1 == self.rows.len();\n"
-        "            log_probability -= if last { 0.0 } else if own > 0.0",
+        "            log_probability -=\n                if log_ratio > 0.0",
+        f"            let last = {bug(27)} && index + 1 == self.rows.len();\n"
+        "            log_probability -=\n                if last { 0.0 } else if log_ratio > 0.0",
         "mcmc:: process::partitions",
     ),
     Bug(
@@ -339,17 +339,17 @@ BUGS = (
         38,
         "the scaled first pass is not scaled",
         "src/fit/engine.rs",
-        "let growth = if self.settings.first_pass == FirstPass::Scaled {",
-        f"let growth = if self.settings.first_pass == FirstPass::Scaled && !{bug(38)} {{",
+        "let growth = if scales {",
+        f"let growth = if scales && !{bug(38)} {{",
         "tests/model/test_topic_schedules.py",
     ),
     Bug(
         39,
         "a document goes on from the counts of the next one",
         "src/local_step/documents/mod.rs",
-        "starts.as_ref().map(|starts| (&starts[at].0[..], &starts[at].1[..]));",
-        f"starts.as_ref().map(|starts| {{\n            let at = (at + usize::from({bug(39)})) % starts.len();\n"
-        "            (&starts[at].0[..], &starts[at].1[..])\n        });",
+        "starts.as_ref().map(|starts| (&starts[index].0[..], &starts[index].1[..]));",
+        f"starts.as_ref().map(|starts| {{\n            let index = (index + usize::from({bug(39)})) % starts.len();\n"
+        "            (&starts[index].0[..], &starts[index].1[..])\n        });",
         "tests/model/test_topic_schedules.py",
     ),
     Bug(
@@ -371,9 +371,10 @@ BUGS = (
     Bug(
         42,
         "documents forget their topics where a fit goes on from a checkpoint",
-        "src/local_step/state.rs",
-        "            Ok(state)\n",
-        f"            Ok(if {bug(42)} {{ Self {{ memory: Memory::default(), ..state }} }} else {{ state }})\n",
+        "src/visits/documents.rs",
+        "        self.states[batch] = load_state(bytes)?;\n",
+        "        self.states[batch] = load_state(bytes)?;\n"
+        f"        self.states[batch].counts = self.states[batch].counts.take().filter(|_| !{bug(42)});\n",
         "tests/model/test_topics.py",
     ),
     Bug(
@@ -408,6 +409,24 @@ BUGS = (
         "back - picked.log_probability - log_cut.iter().sum::<f64>(),",
         f"back - picked.log_probability - if {bug(46)} {{ 0.0 }} else {{ log_cut.iter().sum::<f64>() }},",
         "mcmc::tree_guided",
+    ),
+    Bug(
+        47,
+        "an answer of one batch is added twice",
+        "src/executor.rs",
+        "        sum.add(executor.answer(batch, &asked)?.into_value()?);\n",
+        "        sum.add(executor.answer(batch, &asked)?.into_value()?);\n"
+        f"        if {bug(47)} && batch == 1 {{\n"
+        "            sum.add(executor.answer(batch, &asked)?.into_value()?);\n        }\n",
+        "toy_question::",
+    ),
+    Bug(
+        48,
+        "a merge accepted on its first judgement alone",
+        "src/moves/kinds/merge.rs",
+        "let gain = change + weighing.change(*counts);",
+        f"let gain = if {bug(48)} {{ *first }} else {{ change + weighing.change(*counts) }};",
+        "moves::merges",
     ),
 )
 

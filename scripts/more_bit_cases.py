@@ -16,7 +16,7 @@ from bit_cases import KINDS, MOVES, PRIOR, Case, Rows, case, killed, memoized, t
 
 @functools.cache
 def documents(n: int = 150, words: int = 60, topics: int = 5, length: float = 40.0, dtype: str = "float64") -> Any:
-    """Counts of the words of documents; one of them is empty."""
+    """Return counts of the words of documents; one document is empty."""
     rng = np.random.default_rng([n, words, topics])
     of_topics = rng.dirichlet(np.full(words, 0.1), size=topics)
     shares = rng.dirichlet(np.full(topics, 0.3), size=n)
@@ -25,9 +25,9 @@ def documents(n: int = 150, words: int = 60, topics: int = 5, length: float = 40
     return csr_array(counts.astype(dtype))
 
 
-def topics(name: str, rows: Any, algorithm: Any, *, n_topics: int = 8, word: float = 0.1, **own: Any) -> Case:
-    """A topic model, in one thread unless it says otherwise."""
-    options = {"seed": 3, "threads": 1, "progress": False} | own
+def topics(name: str, rows: Any, algorithm: Any, *, n_topics: int = 8, word: float = 0.1, **overrides: Any) -> Case:
+    """Return a case of a topic model, by default in one thread."""
+    options = {"seed": 3, "threads": 1, "progress": False} | overrides
     model = sb.TopicModel(process=sb.LatentDirichlet(n_topics), word_concentration=word)
     return Case(name, rows, functools.partial(sb.fit, model, rows, algorithm, **options))
 
@@ -92,10 +92,10 @@ def of_trees(folder: Path) -> Iterator[Case]:
         "deep": {"depth": 9},
         "closed": {"depth": 3, "expand_every": 50},
     }
-    for name, own in choices.items():
-        full = sb.Full(units=sb.KdTree(**(kept | own)), max_passes=8)
+    for name, options in choices.items():
+        full = sb.Full(units=sb.KdTree(**(kept | options)), max_passes=8)
         yield case(name, large, sb.Gaussian(), full, n_components=7)
-        single = memoized(units=sb.KdTree(**(kept | own)), sparsity=2, max_passes=8)
+        single = memoized(units=sb.KdTree(**(kept | options)), sparsity=2, max_passes=8)
         yield case(f"{name} float32", large.astype(np.float32), sb.DiagonalGaussian(), single, n_components=7)
     many = table("real", n=17_000, d=2, clusters=6, spread=8.0)
     refined = memoized(batches=2, units=sb.KdTree(), max_passes=8)
@@ -132,11 +132,11 @@ SAMPLERS: dict[str, Any] = {
 }
 
 
-def chains(name: str, rows: Rows, likelihood: Any, process: Any, sampler: Any, **own: Any) -> Case:
-    """Two short chains, in one thread unless it says otherwise."""
+def chains(name: str, rows: Rows, likelihood: Any, process: Any, sampler: Any, **overrides: Any) -> Case:
+    """Return a case of two short chains, by default in one thread."""
     short = {"draws": 6, "warmup": 2, "chains": 2, "seed": 3, "threads": 1, "progress": False}
     model = sb.Mixture(likelihood=likelihood, process=process)
-    return Case(name, rows, functools.partial(sb.sample, model, rows, sampler, **(short | own)))
+    return Case(name, rows, functools.partial(sb.sample, model, rows, sampler, **(short | overrides)))
 
 
 def of_samplers() -> Iterator[Case]:
@@ -146,9 +146,9 @@ def of_samplers() -> Iterator[Case]:
         for name, process in PARTITIONS.items():
             yield chains(f"{sampler}/{name}", rows, sb.Gaussian(), process, chosen)
     for name, kind in KINDS.items():
-        own, made = table(kind.domain, n=60, d=4), kind.default(4)
+        rows_of_kind, made = table(kind.domain, n=60, d=4), kind.default(4)
         for sampler in ("CollapsedGibbs", "SplitMerge", "TreeGuided"):
-            yield chains(f"{sampler}/{name}", own, made, first, SAMPLERS[sampler])
+            yield chains(f"{sampler}/{name}", rows_of_kind, made, first, SAMPLERS[sampler])
     starts: tuple[Any, ...] = ("single", "singletons", "ibhc", "one-on-top", np.arange(60) % 4)
     for init in starts:
         shown = init if isinstance(init, str) else "labels"

@@ -19,7 +19,7 @@ MODULES = ("stickbreak", "stickbreak.plot", "stickbreak.sklearn", "stickbreak.te
 
 
 def exported(module: griffe.Module) -> Iterator[tuple[str, griffe.Object | griffe.Alias]]:
-    """The names in `__all__`, in alphabetical order."""
+    """Yield the names in `__all__`, in alphabetical order."""
     for name in sorted(str(name) for name in module.exports or ()):
         yield name, final(module[name])
 
@@ -29,7 +29,7 @@ def final(member: griffe.Object | griffe.Alias) -> griffe.Object | griffe.Alias:
 
 
 def constructor(cls: griffe.Class) -> str:
-    """How an object is made, by a constructor of its own or an inherited one; empty where nothing says how."""
+    """Return the signature of the constructor, possibly inherited; empty if there is none."""
     inherited = cls.all_members.get("__init__")
     target = final(inherited) if inherited else None
     if isinstance(target, griffe.Function):
@@ -38,8 +38,8 @@ def constructor(cls: griffe.Class) -> str:
 
 
 def members(cls: griffe.Class) -> Iterator[str]:
-    """Public attributes, properties and methods, inherited ones included."""
-    # The fields of a dataclass stand in its constructor.
+    """Yield public attributes, properties and methods, including inherited ones."""
+    # The constructor lists the fields of a dataclass.
     fields = {parameter.name for parameter in cls.parameters} if "dataclass" in cls.labels else set()
     for name, member in sorted(cls.all_members.items()):
         target = final(member)
@@ -54,7 +54,7 @@ def members(cls: griffe.Class) -> Iterator[str]:
 
 
 def lines(name: str, member: griffe.Object | griffe.Alias) -> Iterator[str]:
-    """What a user sees of one name."""
+    """Yield the lines for one public name."""
     if isinstance(member, griffe.Class):
         bases = ", ".join(str(base) for base in member.bases)
         yield f"class {name}({bases})" if bases else f"class {name}"
@@ -70,7 +70,7 @@ def lines(name: str, member: griffe.Object | griffe.Alias) -> Iterator[str]:
 
 
 def snapshot(search_path: Path = ROOT / "python", modules: tuple[str, ...] = MODULES) -> str:
-    """The whole surface as text."""
+    """Return the whole API as text."""
     text = []
     for path in modules:
         module = griffe.load(path, search_paths=[search_path], allow_inspection=False)

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # Of the scripts the tests use the campaigns of mutated files.
 COPIED = ("pyproject.toml", "conftest.py", "README.md", "tests", "docs", "scripts")
 LEFT_BEHIND = shutil.ignore_patterns("repository", "rust", "_build", "conf.py", "__pycache__")
-# What takes the place of the wheel must not be found by accident.
+# Variables through which another installation could be found instead of the wheel.
 CLEARED = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
 
 

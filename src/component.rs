@@ -131,6 +131,15 @@ impl EditLog {
         &self.edits[version.min(self.edits.len())..]
     }
 
+    /// The components that edits after `version` ended, in order, each with the one that took over its units, if any.
+    pub fn ended_since(&self, version: usize) -> impl Iterator<Item = (ComponentId, Option<ComponentId>)> {
+        self.since(version).iter().filter_map(|edit| match edit {
+            Edit::Merge { keep, gone } => Some((*gone, Some(*keep))),
+            Edit::Delete { id } => Some((*id, None)),
+            Edit::Append { .. } | Edit::Reorder { .. } => None,
+        })
+    }
+
     /// The components after all edits, in stick order.
     pub fn components(&self) -> Result<Vec<ComponentId>> {
         let mut ids = Vec::new();

@@ -1,11 +1,9 @@
 //! Re-estimates the base measure by evidence, between passes (mathematics 10).
 
 use crate::error::Result;
-use crate::likelihood::{GUARD, Given};
-use crate::linalg::cholesky;
+use crate::likelihood::{Caution, GUARD, Given};
 use crate::model::Model;
 use crate::parallel::{map, try_map};
-use crate::parameters::Parameters;
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
@@ -29,25 +27,15 @@ pub fn guard<F: Scalar>(model: &Model<F>) -> Result<f64> {
 /// Rounding error of the bound beyond its last digits, nats.
 pub fn rounding<F: Scalar>(model: &Model<F>, summary: &Summary) -> f64 {
     let of_marginals = map(summary.n_components(), |k| model.likelihood.rounding_of_marginal(summary.component(k)));
-    of_marginals.iter().sum::<f64>() + of_scale(model, summary)
+    of_marginals.iter().sum::<f64>() + of_base_measure(model, summary)
 }
 
-/// Bound on the rounding error of the log determinants of estimated scales. A scatter formed by subtracting squares has
-/// their rounding error, which matters relative to the smallest variance that the scale allows.
-fn of_scale<F: Scalar>(model: &Model<F>, summary: &Summary) -> f64 {
-    let Some(estimated) = &model.base.estimated else { return 0.0 };
-    let scale = |parameters: &Parameters| parameters.square("scale").ok().flatten().map(|(d, own)| (d, own.to_vec()));
-    let (Some((d, mut own)), Some((_, start))) = (scale(&model.base.parameters), scale(&estimated.start)) else {
-        return 0.0;
-    };
-    if cholesky(d, &mut own).is_err() {
-        return f64::INFINITY;
+/// Rounding error of the terms that depend on estimated parameters.
+fn of_base_measure<F: Scalar>(model: &Model<F>, summary: &Summary) -> f64 {
+    match (&model.base.estimated, model.likelihood.evidence()) {
+        (Some(estimated), Some(evidence)) => evidence.rounding(&estimated.start, summary.mass, summary.n_components()),
+        _ => 0.0,
     }
-    let share = |j: usize| start[j * (d + 1)] / own[j * (d + 1)].powi(2);
-    let worst = (0..d).map(share).fold(1.0, f64::max);
-    let dof = model.base.parameters.number("dof").ok().flatten().unwrap_or(0.0);
-    let dofs = summary.mass + summary.n_components() as f64 * dof;
-    f64::EPSILON * worst * d as f64 * (1.0 + summary.mass) * dofs
 }
 
 /// The part of the objective that depends on the base measure.
@@ -79,13 +67,8 @@ pub fn raise<F: Scalar>(model: &Model<F>, summary: &Summary) -> Option<(Model<F>
     best.map(|model| (model, now - before))
 }
 
-/// Parameters that control how tightly a base measure constrains the widths of components.
-const SURENESS: [&str; 2] = ["dof", "shape"];
-/// The parameter that controls how close to its mean a base measure expects components.
-const NEARNESS: &str = "mean_precision";
-
-/// The model with a base measure whose scale follows the components, but which is no more certain about the widths and
-/// positions of components than the initial one.
+/// The model with a base measure that follows the components, but is no more certain about their widths and positions
+/// than the initial one (see [`Evidence::cautions`](crate::likelihood::Evidence::cautions)).
 ///
 /// A base measure estimated from few components may be certain that all components are like these. It then speaks
 /// against every split of them.
@@ -94,13 +77,17 @@ const NEARNESS: &str = "mean_precision";
 /// [`crate::Error::InvalidArgument`] for invalid parameters, which would be a bug.
 pub fn unsure<F: Scalar>(model: &Model<F>, summary: &Summary) -> Result<Model<F>> {
     let Some(estimated) = &model.base.estimated else { return Ok(model.clone()) };
-    let free = estimated.free.iter().filter(|name| !SURENESS.contains(&name.as_str())).cloned().collect();
+    let cautions = model.likelihood.evidence().map_or(&[][..], |evidence| evidence.cautions());
+    let has = |name: &str, wanted| cautions.iter().any(|(other, caution)| *other == name && *caution == wanted);
+    let free = estimated.free.iter().filter(|name| !has(name, Caution::Kept)).cloned().collect();
     let start = model.with_base(estimated.start.clone())?;
     let found = raise(&start.estimating(free), summary).map_or(start, |(found, _)| found);
     let mut parameters = found.base.parameters.clone();
-    let [own, first] = [&parameters, &estimated.start].map(|all| all.number(NEARNESS).ok().flatten());
-    if let Some(value) = estimated.start.0.get(NEARNESS).filter(|_| own > first) {
-        parameters.0.insert(NEARNESS.to_owned(), value.clone());
+    for (name, value) in estimated.start.0.iter().filter(|(name, _)| has(name, Caution::Capped)) {
+        let [own, initial] = [&parameters, &estimated.start].map(|all| all.number(name).ok().flatten());
+        if own > initial {
+            parameters.0.insert(name.clone(), value.clone());
+        }
     }
     model.with_base(parameters)
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::component::ComponentId;
 use crate::error::{Error, Result};
-use crate::likelihood::Density;
+use crate::likelihood::{Density, capable_of};
 use crate::local_step::TopicTable;
 use crate::memo::{Changes, Memo};
 use crate::model::Model;
@@ -117,7 +117,12 @@ impl Globals {
     pub fn fill_topics<F: Scalar>(&self, model: &Model<F>, used: &[bool], table: &mut TopicTable) -> Result<()> {
         let Some(emissions) = model.likelihood.emissions() else {
             let reason = "its rows have no words that topics could share";
-            return Err(Error::not_supported("likelihood", "topics of this likelihood", reason, "Multinomial"));
+            return Err(Error::not_supported(
+                "likelihood",
+                "topics of this likelihood",
+                reason,
+                capable_of("emissions"),
+            ));
         };
         table.fill(emissions, model.objective, &self.components(), self.growth, used);
         Ok(())

@@ -1,4 +1,34 @@
-//! Dirichlet-process mixtures on millions of rows: the core of `stickbreak`.
+//! Bayesian nonparametric mixtures and topic models on millions of rows: the core of `stickbreak`.
+//!
+//! Find the number of clusters, their parameters and the evidence lower bound:
+//!
+//! ```
+//! use stickbreak::data::{DenseRows, TableRows};
+//! use stickbreak::fit::{Job, Settings, fit};
+//! use stickbreak::init::Init;
+//! use stickbreak::model::Specification;
+//! use stickbreak::moves::Moves;
+//! use stickbreak::parallel::Cancel;
+//!
+//! // 100 rows of two columns: every second row is 10 further to the right.
+//! let spread = |i: u32, step: u32| f64::from(i * step % 101) / 101.0;
+//! let values: Vec<f64> = (0..100).flat_map(|i| [10.0 * f64::from(i % 2) + spread(i, 37), spread(i, 59)]).collect();
+//! let rows = DenseRows::new(&values, 2);
+//! let job = Job {
+//!     specification: &Specification::new("Gaussian", "DirichletProcess"),
+//!     rows: &TableRows { rows: &rows, weights: None },
+//!     init: &Init::KmeansPlusPlus,
+//!     settings: &Settings { moves: Moves::all(), max_passes: 100, tol: 1e-6, ..Settings::default() },
+//! };
+//! let fitted = fit(&job, None, &mut (), &Cancel::default())?;
+//! assert_eq!(fitted.summary.counts.len(), 2);
+//!
+//! let labels = fitted.assign(&rows, 1, false, &Cancel::default())?.components;
+//! assert_ne!(labels[0], labels[1]);
+//! # Ok::<(), stickbreak::Error>(())
+//! ```
+//!
+//! `examples/mixture.rs` is a program. [`mcmc`] draws from the exact posterior of the same model.
 //!
 //! Everything is one small loop over weighted units with sufficient statistics. A local step turns units and components
 //! into a [`suffstats::Summary`], a memo adds summaries up, and a global step turns the total into components and the
@@ -27,6 +57,7 @@ pub mod moves;
 pub mod objective;
 pub mod parallel;
 pub mod parameters;
+pub mod payload;
 pub mod process;
 pub mod real;
 pub mod registry;
@@ -37,5 +68,6 @@ pub mod scoring;
 pub mod simd;
 pub mod special;
 pub mod suffstats;
+pub mod visits;
 
 pub use error::{Error, Result};

@@ -309,14 +309,11 @@ impl Memo {
 
     /// Replays edits.
     pub fn apply_all(&mut self, edits: &[Edit]) -> Result<()> {
-        for edit in edits {
-            if !matches!(edit, Edit::Reorder { .. }) {
-                self.batches.iter_mut().flatten().try_for_each(|summary| summary.apply(edit))?;
-                let rest = self.start.iter_mut().map(|(start, _)| start).chain(&mut self.earlier);
-                rest.into_iter().try_for_each(|summary| summary.apply(edit))?;
-            }
-            self.total_mut().apply(edit)?;
-        }
+        let of_batches = || edits.iter().filter(|edit| !matches!(edit, Edit::Reorder { .. }));
+        let rest = self.start.iter_mut().map(|(start, _)| start).chain(&mut self.earlier);
+        let mut summaries = self.batches.iter_mut().flatten().chain(rest);
+        summaries.try_for_each(|summary| summary.apply_all(of_batches()))?;
+        self.total_mut().apply_all(edits)?;
         self.resum()
     }
 }

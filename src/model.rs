@@ -58,6 +58,19 @@ pub struct Estimated {
 }
 
 impl Specification {
+    /// A mixture with all parameters left to their defaults and to the data, for variational inference.
+    #[must_use]
+    pub fn new(likelihood: &str, process: &str) -> Self {
+        let named = |name: &str| Named { name: name.to_owned(), parameters: Parameters::default() };
+        Self {
+            likelihood: named(likelihood),
+            process: named(process),
+            objective: Objective::Variational,
+            missing: false,
+            estimated: None,
+        }
+    }
+
     /// Returns the specification with all data-dependent parameters filled in.
     ///
     /// # Errors
@@ -227,7 +240,7 @@ impl Specification {
         if documents.is_some() && !has_words {
             let found = format!("{} with {}", self.likelihood.name, self.process.name);
             let reason = "its rows have no words that topics could share";
-            return Err(Error::not_supported("likelihood", found, reason, "Multinomial"));
+            return Err(Error::not_supported("likelihood", found, reason, likelihood::capable_of("emissions")));
         }
         Ok(documents)
     }

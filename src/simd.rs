@@ -164,7 +164,6 @@ macro_rules! impl_lanes {
         $mul_add:ident, $sub:ident, $greater:ident, $at_least:ident, $equal:ident, $and:ident, $or:ident,
         $first:ident, $select:ident, $sum:ident, $max:ident, $maximum:ident
     ) => {
-        #[allow(clippy::inline_always, reason = "a call would leave the instruction set")]
         impl Scalar for $t {
             type Vector<S: Simd> = S::$vector;
             type Mask<S: Simd> = S::$mask;
@@ -334,7 +333,6 @@ impl<F> DerefMut for Lines<F> {
 }
 
 /// Copies column `column` of rows of `D` numbers. When inlined with constant arguments it is a few shuffles.
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 pub fn copy_column<F: Copy, const D: usize>(rows: &[F], column: usize, out: &mut [F]) {
     let (rows, _) = rows.as_chunks::<D>();
@@ -344,7 +342,6 @@ pub fn copy_column<F: Copy, const D: usize>(rows: &[F], column: usize, out: &mut
 }
 
 /// Sums in eight independent parts, which hide latency. Inlined, so that it is compiled with the surrounding loop.
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 pub fn sum(values: &[f64]) -> f64 {
     let mut parts = [0.0; 8];

@@ -2,6 +2,7 @@
 
 mod documents;
 mod gaps;
+mod merges;
 mod sparse;
 
 use std::borrow::Cow;
@@ -10,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::{Deserialize, Serialize};
 
 use crate::component::{ComponentId, Edit, position, unknown};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::parallel::{for_each, map_all};
 
 pub use documents::DocumentTerms;
@@ -346,9 +347,9 @@ impl Summary {
     /// [`Error::InvalidArgument`] if the edit does not fit, or a merge needs an unknown gap.
     pub fn apply(&mut self, edit: &Edit) -> Result<()> {
         let before = self.ids.clone();
-        edit.apply_to(&mut self.ids)?;
         match edit {
             Edit::Append { ids } => {
+                edit.apply_to(&mut self.ids)?;
                 self.counts.resize(self.counts.len() + ids.len(), 0.0);
                 self.entropies.resize(self.entropies.len() + ids.len(), 0.0);
                 self.documents.iter_mut().for_each(|documents| documents.resize(self.ids.len()));
@@ -357,34 +358,15 @@ impl Summary {
                     None => self.statistics.resize(self.ids.len() * self.n_statistics, 0.0),
                 }
             }
-            Edit::Merge { keep, gone } => {
-                let Some(gap) = self.gaps.get(*keep, *gone) else {
-                    self.ids = before;
-                    return Err(Error::invalid("edit", format!("{edit:?}"), "a merge of a pair whose gap is known"));
-                };
-                let (a, b) = (position(&before, *keep)?, position(&before, *gone)?);
-                self.counts[a] += self.counts[b];
-                self.entropies[a] += self.entropies[b] - gap;
-                self.documents.iter_mut().for_each(|documents| documents.merge(a, b));
-                match &mut self.sparse {
-                    Some(sparse) => {
-                        let gone = std::mem::take(&mut sparse.components[b]);
-                        sparse.components[a].add(&gone, 1.0);
-                    }
-                    None => {
-                        for i in 0..self.n_statistics {
-                            self.statistics[a * self.n_statistics + i] += self.statistics[b * self.n_statistics + i];
-                        }
-                    }
-                }
-                self.remove(b);
-                self.gaps.merge(*keep, *gone);
-            }
+            Edit::Merge { keep, gone } => self.merge(&[(*keep, *gone)])?,
             Edit::Delete { id } => {
-                self.remove(position(&before, *id)?);
+                edit.apply_to(&mut self.ids)?;
+                let is_kept: Vec<bool> = before.iter().map(|other| other != id).collect();
+                self.retain(&is_kept);
                 self.gaps.delete(*id);
             }
             Edit::Reorder { order } => {
+                edit.apply_to(&mut self.ids)?;
                 let from: Vec<usize> = order.iter().map(|&id| position(&before, id)).collect::<Result<_>>()?;
                 let p = self.n_statistics;
                 self.counts = from.iter().map(|&k| self.counts[k]).collect();
@@ -400,16 +382,6 @@ impl Summary {
             }
         }
         Ok(())
-    }
-
-    fn remove(&mut self, k: usize) {
-        self.counts.remove(k);
-        self.entropies.remove(k);
-        self.documents.iter_mut().for_each(|documents| documents.remove(k));
-        match &mut self.sparse {
-            Some(sparse) => drop(sparse.components.remove(k)),
-            None => drop(self.statistics.drain(k * self.n_statistics..(k + 1) * self.n_statistics)),
-        }
     }
 }
 

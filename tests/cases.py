@@ -1,4 +1,4 @@
-"""Small problems for the tests, and the way from the public objects to those of the oracle."""
+"""Small problems for the tests, and the conversion of public objects to those of the oracle."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from stickbreak.testing.generators import positive_definite, random_responsibili
 LikelihoodName = Literal["gaussian", "zero_mean_gaussian"]
 ProcessName = Literal["dirichlet_process", "finite_dirichlet"]
 
-# One global step, and nothing dropped anywhere.
+# One global step that drops no responsibilities.
 START = sb.Full(sparsity=None, margin=None, max_passes=0)
 LIKELIHOODS: tuple[LikelihoodName, ...] = ("gaussian", "zero_mean_gaussian")
 PROCESSES: tuple[ProcessName, ...] = ("dirichlet_process", "finite_dirichlet")
@@ -29,7 +29,7 @@ KINDS = {"dirichlet_process": "nested", "finite_dirichlet": "finite"}
 
 @dataclass(frozen=True)
 class Case:
-    """Rows, responsibilities and one mixture in both dresses."""
+    """Rows, responsibilities, and one mixture as a public object and as an oracle."""
 
     rows: Array
     responsibilities: Array
@@ -43,12 +43,12 @@ class Case:
 
     @property
     def scale(self) -> float:
-        """The size of the terms of the bound: what a relative tolerance refers to."""
+        """Size of the terms of the bound, the unit of relative tolerances."""
         return float(1.0 + np.nansum(np.abs(self.rows)) + self.weights.sum())
 
 
 def make_process(name: ProcessName, n_components: int, concentration: float) -> sb.DirichletProcess:
-    """A process by name; only the finite one has a number of components."""
+    """Return a process by name; only the finite one has a number of components."""
     if name == "finite_dirichlet":
         return sb.FiniteDirichlet(n_components=n_components, concentration=concentration)
     return sb.DirichletProcess(concentration=concentration)
@@ -68,9 +68,9 @@ def make_case(
     with_missing: bool = False,
     concentration: float | None = None,
 ) -> Case:
-    """A random problem that depends on its arguments only; likelihoods and processes by the names here or of `kinds`.
+    """Return a random problem that depends only on its arguments; names are those of this file or of `kinds`.
 
-    `with_mode` asks for priors that have a mode, `with_missing` for missing entries, though none of a whole row.
+    `with_mode` requests priors with a mode, `with_missing` missing entries, but in no row all of them.
     """
     rng = np.random.default_rng(seed)
     rows = kinds.make_rows(likelihood, rng, n, dimension, n_components)
@@ -105,12 +105,12 @@ def cases(draw: st.DrawFn, *, min_rows: int = 2, **fixed: Any) -> Case:
 
 
 def component(fit: sb.Fit, index: int) -> dict[str, Array]:
-    """The arrays of one component, without their first axis."""
+    """Return the arrays of one component, without their first axis."""
     return {name: np.asarray(values[index]) for name, values in fit.components.items()}
 
 
 def globals_of(fit: sb.Fit, mass: float | None = None, *, with_missing: bool = False) -> oracle.Globals:
-    """The oracle's globals from what a fit shows: its components, its counts and its filled model.
+    """Return the oracle's globals for the components, counts and model of a fit.
 
     `mass` is the weight of all rows, which tells the count of the tail where there is one; `with_missing`
     says that the rows had missing entries.
@@ -125,17 +125,17 @@ def globals_of(fit: sb.Fit, mass: float | None = None, *, with_missing: bool = F
 
 
 def passes(number: int, sparsity: int | None = None) -> sb.Full:
-    """This many passes of all rows at once, with nothing dropped but by the sparsity."""
+    """Return `Full` with this many passes, which drops responsibilities only by sparsity."""
     return sb.Full(sparsity=sparsity, margin=None, max_passes=number, tol=0.0)
 
 
 def replaced(case: Case, **changes: Any) -> Case:
-    """A case with other rows, responsibilities, weights or model."""
+    """Return a case with other rows, responsibilities, weights or model."""
     return dataclasses.replace(case, **changes)
 
 
 def with_process(case: Case, process: Any) -> Case:
-    """The case with another prior on the weights."""
+    """Return the case with another prior on the weights."""
     model = sb.Mixture(likelihood=case.model.likelihood, process=process)
     return replaced(case, model=model, mixture=oracle_of(model))
 
@@ -150,7 +150,7 @@ def fit_from(case: Case, algorithm: Any = None, **options: Any) -> sb.Fit:
 def separated_mixture(
     seed: int, *, n: int, dimension: int, n_clusters: int, distance: float = 12.0
 ) -> tuple[Array, np.ndarray]:
-    """Rows and true labels of clusters at least about `distance` standard deviations apart, sizes from 1 : 2."""
+    """Return rows and labels of clusters about `distance` standard deviations apart or more, with sizes 1 : 2."""
     rng = np.random.default_rng(seed)
     corners = rng.permutation(np.stack(np.meshgrid(*[range(4)] * min(dimension, 3)), -1).reshape(-1, min(dimension, 3)))
     centres = np.zeros((n_clusters, dimension))

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Many small fits side by side: one thread each, unless a test says how many. No result depends on it.
+# Tests run side by side, so each fit uses one thread by default. No result depends on the number.
 os.environ.setdefault("RAYON_NUM_THREADS", "1")
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 
 # The examples of the "ci" profile depend on nothing but the test, so that a failure can be repeated by anyone.
-# There is no deadline: wall time is no property of the code on a shared machine.
+# There is no deadline, because wall time on a shared machine says nothing about the code.
 COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow], "print_blob": True}
 settings.register_profile("ci", derandomize=True, max_examples=25, **COMMON)
 settings.register_profile("explore", max_examples=300, **COMMON)
@@ -39,7 +39,7 @@ def checkout() -> Path:
 
 @pytest.fixture
 def lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
-    """Make a file of `tmp_path`, which is the current folder, unreadable; root, who may read all, is somebody else."""
+    """Make a file of `tmp_path`, the current folder, unreadable, also for tests that run as root."""
     if os.name == "nt":
         pytest.skip("permissions of POSIX")
     monkeypatch.chdir(tmp_path)

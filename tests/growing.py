@@ -1,4 +1,4 @@
-"""What the tests of moves share: sets of moves, what a fit tells of its passes, and what every fit must be."""
+"""Helpers of the tests of moves: sets of moves, records of passes, and requirements on every fit."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ import stickbreak as sb
 from stickbreak.testing import visible_bits
 
 USUAL = (sb.Birth(), sb.Merge(), sb.Delete())
-# By name, every set of moves that has its own code.
+# Every set of moves with code of its own, by name.
 MOVES: dict[str, tuple[Any, ...]] = {
     "births": USUAL,
     "adopted": (sb.Birth(adoption="pass"), sb.Merge(), sb.Delete()),
@@ -20,24 +20,24 @@ every_set = pytest.mark.parametrize("moves", MOVES.values(), ids=MOVES)
 
 
 def told(fit: sb.Fit) -> list[Any]:
-    """All that the passes tell but their seconds."""
+    """Return everything in the records of passes except seconds."""
     return [(repr(record.elbo), record.n_components, record.moves) for record in fit.history]
 
 
 def bits(fit: sb.Fit, rows: Any) -> Any:
-    """Every number that a fit shows, of its passes too."""
+    """Return every number of a fit and of its passes."""
     return visible_bits(fit, rows), told(fit)
 
 
 def assert_sound(fit: sb.Fit, rows: Any, mass: float, *, exact: bool = True, rounding: float = 0.0) -> None:
-    """Everything finite, the bound monotone, masses and moves accounted for.
+    """Assert that everything is finite, the bound is monotone, and masses and moves are accounted for.
 
     `exact` is for float64; the bound may fall by `rounding`, in nats.
     """
     bounds = np.array([record.objective for record in fit.history])
     assert np.isfinite(bounds).all()
     slack = 1e-9 if exact else 1e-6
-    # What the margin drops is at most n K exp(-20) a pass.
+    # The margin drops at most n K exp(-20) per pass.
     dropped = mass * (1 + max(record.n_components for record in fit.history)) * np.exp(-20.0)
     assert (np.diff(bounds) >= -dropped - rounding - slack * (1.0 + np.abs(bounds[1:]))).all()
     assert fit.counts.sum() == pytest.approx(mass, rel=1e-6)

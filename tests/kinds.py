@@ -1,4 +1,4 @@
-"""Every likelihood and process by a name: parameters, rows that suit them, and the way to the oracle.
+"""Every likelihood and process by name: parameters, suitable rows, and the oracle.
 
 A kind is a public class with those of its options that choose another mathematics: the base measure of a spherical
 Gaussian, the prior of a known covariance, the truncation of a Dirichlet process, a prior on its concentration.
@@ -22,7 +22,7 @@ Arguments = dict[str, Any]
 
 
 def uniform(rng: Generator, low: float, high: float, size: int | None = None) -> Any:
-    """Numbers between two others; a plain float without a size."""
+    """Return uniform random numbers; without a size a float."""
     drawn = rng.uniform(low, high, size)
     return float(drawn) if size is None else drawn
 
@@ -98,7 +98,7 @@ def draw_bernoulli(rng: Generator, dimension: int, with_mode: bool) -> Arguments
 
 
 def draw_categorical(rng: Generator, dimension: int, with_mode: bool) -> Arguments:
-    """With more levels than some columns have codes."""
+    """Return arguments with more levels than some columns have codes."""
     return {
         "pseudo_counts": uniform(rng, 1.1 if with_mode else 0.2, 3.0, dimension),
         "levels": CODES + np.arange(dimension) % 2,
@@ -113,72 +113,76 @@ LIKELIHOODS: dict[str, LikelihoodKind] = {
     "gaussian": LikelihoodKind(
         "Gaussian",
         draw_gaussian,
-        lambda own: models.NormalWishart(own.mean, own.mean_precision, own.dof, own.scale),
+        lambda filled: models.NormalWishart(filled.mean, filled.mean_precision, filled.dof, filled.scale),
     ),
     "zero_mean_gaussian": LikelihoodKind(
-        "ZeroMeanGaussian", draw_zero_mean, lambda own: models.ZeroMeanWishart(own.dof, own.scale)
+        "ZeroMeanGaussian", draw_zero_mean, lambda filled: models.ZeroMeanWishart(filled.dof, filled.scale)
     ),
     "diagonal": LikelihoodKind(
         "DiagonalGaussian",
         draw_diagonal,
-        lambda own: gaussians.DiagonalNormalGamma(own.mean, own.mean_precision, own.shape, own.rate),
-        with_holes=lambda own: missing.MissingDiagonal(own.mean, own.mean_precision, own.shape, own.rate),
+        lambda filled: gaussians.DiagonalNormalGamma(filled.mean, filled.mean_precision, filled.shape, filled.rate),
+        with_holes=lambda filled: missing.MissingDiagonal(
+            filled.mean, filled.mean_precision, filled.shape, filled.rate
+        ),
     ),
     "spherical": LikelihoodKind(
         "SphericalGaussian",
         draw_spherical,
-        lambda own: gaussians.SphericalNormalGamma(own.mean, own.mean_precision, own.shape, own.rate),
-        with_holes=lambda own: missing.MissingSpherical(own.mean, own.mean_precision, own.shape, own.rate),
+        lambda filled: gaussians.SphericalNormalGamma(filled.mean, filled.mean_precision, filled.shape, filled.rate),
+        with_holes=lambda filled: missing.MissingSpherical(
+            filled.mean, filled.mean_precision, filled.shape, filled.rate
+        ),
     ),
     "spherical_product": LikelihoodKind(
         "SphericalGaussian",
         draw_product,
-        lambda own: gaussians.SphericalIndependent(own.mean, own.mean_precision, own.shape, own.rate),
+        lambda filled: gaussians.SphericalIndependent(filled.mean, filled.mean_precision, filled.shape, filled.rate),
     ),
     "known_covariance": LikelihoodKind(
         "KnownCovarianceGaussian",
         draw_known,
-        lambda own: gaussians.KnownCovariance(own.covariance, own.mean, own.mean_precision),
-        with_holes=lambda own: missing.MissingKnown(own.covariance, own.mean, own.mean_precision),
+        lambda filled: gaussians.KnownCovariance(filled.covariance, filled.mean, filled.mean_precision),
+        with_holes=lambda filled: missing.MissingKnown(filled.covariance, filled.mean, filled.mean_precision),
     ),
     "known_covariance_general": LikelihoodKind(
         "KnownCovarianceGaussian",
         draw_known_general,
-        lambda own: gaussians.KnownCovarianceGeneral(own.covariance, own.mean, own.mean_precision),
-        with_holes=lambda own: missing.MissingKnown(own.covariance, own.mean, own.mean_precision),
+        lambda filled: gaussians.KnownCovarianceGeneral(filled.covariance, filled.mean, filled.mean_precision),
+        with_holes=lambda filled: missing.MissingKnown(filled.covariance, filled.mean, filled.mean_precision),
     ),
     "multinomial": LikelihoodKind(
         "Multinomial",
         draw_multinomial,
-        lambda own: discrete.Multinomial(own.pseudo_counts, own.coefficient),
+        lambda filled: discrete.Multinomial(filled.pseudo_counts, filled.coefficient),
         domain="counts",
     ),
     "ordered_words": LikelihoodKind(
         "Multinomial",
         draw_ordered_words,
-        lambda own: discrete.Multinomial(own.pseudo_counts, own.coefficient),
+        lambda filled: discrete.Multinomial(filled.pseudo_counts, filled.coefficient),
         domain="counts",
     ),
     "bernoulli": LikelihoodKind(
         "Bernoulli",
         draw_bernoulli,
-        lambda own: discrete.Bernoulli(own.successes, own.failures),
+        lambda filled: discrete.Bernoulli(filled.successes, filled.failures),
         domain="binary",
-        with_holes=lambda own: missing.MissingBernoulli(own.successes, own.failures),
+        with_holes=lambda filled: missing.MissingBernoulli(filled.successes, filled.failures),
     ),
     "categorical": LikelihoodKind(
         "Categorical",
         draw_categorical,
-        lambda own: discrete.Categorical(own.pseudo_counts, own.levels),
+        lambda filled: discrete.Categorical(filled.pseudo_counts, filled.levels),
         domain="codes",
-        with_holes=lambda own: missing.MissingCategorical(own.pseudo_counts, own.levels),
+        with_holes=lambda filled: missing.MissingCategorical(filled.pseudo_counts, filled.levels),
     ),
     "poisson": LikelihoodKind(
         "Poisson",
         draw_poisson,
-        lambda own: discrete.Poisson(own.shape, own.rate),
+        lambda filled: discrete.Poisson(filled.shape, filled.rate),
         domain="counts",
-        with_holes=lambda own: missing.MissingPoisson(own.shape, own.rate),
+        with_holes=lambda filled: missing.MissingPoisson(filled.shape, filled.rate),
     ),
 }
 
@@ -196,7 +200,7 @@ class ProcessKind:
 
 
 def gamma(concentration: float) -> Any:
-    """A Gamma prior whose mean is this concentration."""
+    """Return a Gamma prior with this mean."""
     return sb.Gamma(shape=1.5, rate=1.5 / concentration)
 
 
@@ -205,53 +209,57 @@ PROCESSES: dict[str, ProcessKind] = {
         "DirichletProcess",
         lambda _, concentration: {"concentration": concentration},
         "nested",
-        lambda own: models.StickBreaking(own.concentration),
+        lambda filled: models.StickBreaking(filled.concentration),
         nested=True,
     ),
     "stick": ProcessKind(
         "DirichletProcess",
         lambda _, concentration: {"concentration": concentration, "truncation": "stick"},
         "truncated_stick",
-        lambda own: sticks.TruncatedStick(own.concentration),
+        lambda filled: sticks.TruncatedStick(filled.concentration),
     ),
     "tail": ProcessKind(
         "DirichletProcess",
         lambda _, concentration: {"concentration": concentration, "truncation": "tail"},
         "tail",
-        lambda own: sticks.TailedStick(own.concentration),
+        lambda filled: sticks.TailedStick(filled.concentration),
         nested=True,
     ),
     "pitman_yor": ProcessKind(
         "PitmanYor",
         lambda _, concentration: {"discount": 0.35, "concentration": concentration},
         "nested",
-        lambda own: models.StickBreaking(own.concentration, own.discount),
+        lambda filled: models.StickBreaking(filled.concentration, filled.discount),
         nested=True,
     ),
     "finite": ProcessKind(
         "FiniteDirichlet",
         lambda n_components, concentration: {"n_components": n_components, "concentration": concentration},
         "finite",
-        lambda own: models.FiniteSymmetricDirichlet(own.concentration),
+        lambda filled: models.FiniteSymmetricDirichlet(filled.concentration),
     ),
     "gamma_nested": ProcessKind(
         "DirichletProcess",
         lambda _, concentration: {"concentration": gamma(concentration)},
         "nested",
-        lambda own: sticks.GammaConcentration(models.StickBreaking, own.concentration.shape, own.concentration.rate),
+        lambda filled: sticks.GammaConcentration(
+            models.StickBreaking, filled.concentration.shape, filled.concentration.rate
+        ),
     ),
     "gamma_stick": ProcessKind(
         "DirichletProcess",
         lambda _, concentration: {"concentration": gamma(concentration), "truncation": "stick"},
         "truncated_stick",
-        lambda own: sticks.GammaConcentration(sticks.TruncatedStick, own.concentration.shape, own.concentration.rate),
+        lambda filled: sticks.GammaConcentration(
+            sticks.TruncatedStick, filled.concentration.shape, filled.concentration.rate
+        ),
     ),
 }
 
 MARGINALISING = [name for name, kind in LIKELIHOODS.items() if kind.with_holes]
-# Whose columns say nothing of each other, given the component.
+# Likelihoods with independent columns given the component.
 OF_COLUMNS = [name for name in MARGINALISING if not name.startswith("known_covariance")]
-# Nor do they share a parameter.
+# Of these, likelihoods whose columns share no parameter.
 OF_SEPARATE_COLUMNS = [name for name in OF_COLUMNS if name != "spherical"]
 
 every_likelihood = pytest.mark.parametrize("likelihood", LIKELIHOODS)
@@ -277,7 +285,7 @@ def make_process(name: str, n_components: int, concentration: float) -> Any:
 
 
 def make_rows(name: str, rng: Generator, n: int, dimension: int, n_clusters: int) -> Array:
-    """Overlapping clusters in the domain of a likelihood, so that responsibilities are neither hard nor flat."""
+    """Return overlapping clusters in the domain of a likelihood, so that responsibilities are neither hard nor flat."""
     real = clustered_rows(rng, n, dimension, n_clusters)
     domain = LIKELIHOODS[name].domain
     if domain == "counts":
@@ -290,37 +298,37 @@ def make_rows(name: str, rng: Generator, n: int, dimension: int, n_clusters: int
 
 
 def with_holes(rng: Generator, rows: Array, share: float = 0.3) -> Array:
-    """Rows of which about a share of the entries is missing, but never a whole row."""
+    """Return rows with about this share of missing entries, but no row entirely missing."""
     absent = rng.random(rows.shape) < share
     absent[np.arange(len(rows)), rng.integers(rows.shape[1], size=len(rows))] = False
     return np.where(absent, np.nan, rows)
 
 
-def kind_of_likelihood(own: Any) -> str:
+def kind_of_likelihood(likelihood: Any) -> str:
     """The name of the kind of a public likelihood."""
-    public_name = type(own).__name__
-    if public_name == "SphericalGaussian" and own.base == "product":
+    public_name = type(likelihood).__name__
+    if public_name == "SphericalGaussian" and likelihood.base == "product":
         return "spherical_product"
-    if public_name == "KnownCovarianceGaussian" and np.ndim(own.mean_precision) == 2:
+    if public_name == "KnownCovarianceGaussian" and np.ndim(likelihood.mean_precision) == 2:
         return "known_covariance_general"
     return next(name for name, kind in LIKELIHOODS.items() if kind.public == public_name)
 
 
-def kind_of_process(own: Any) -> str:
+def kind_of_process(process: Any) -> str:
     """The name of the kind of a public process."""
-    public_name = type(own).__name__
+    public_name = type(process).__name__
     if public_name == "DirichletProcess":
-        prior = "" if isinstance(own.concentration, float) else "gamma_"
-        return prior + own.truncation
+        prior = "" if isinstance(process.concentration, float) else "gamma_"
+        return prior + process.truncation
     return next(name for name, kind in PROCESSES.items() if kind.public == public_name)
 
 
 def oracle_of(model: sb.Mixture, *, with_missing: bool = False) -> oracle.Specification:
-    """The oracle's mixture for a model whose parameters are all given, for rows with or without missing values."""
-    own, process = model.likelihood, model.process
-    kind = LIKELIHOODS[kind_of_likelihood(own)]
-    likelihood = kind.to_oracle(own)
+    """Return the oracle's mixture for a model with all parameters given, for rows with or without missing values."""
+    specification, process = model.likelihood, model.process
+    kind = LIKELIHOODS[kind_of_likelihood(specification)]
+    likelihood = kind.to_oracle(specification)
     if with_missing:
         assert kind.with_holes is not None
-        likelihood = kind.with_holes(own)
+        likelihood = kind.with_holes(specification)
     return oracle.Specification(likelihood, PROCESSES[kind_of_process(process)].to_oracle(process))

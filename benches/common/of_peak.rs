@@ -29,7 +29,6 @@ struct Fma<F>(F);
 impl<F: Scalar> WithSimd for Fma<F> {
     type Output = usize;
 
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> usize {
         let value = F::splat(simd, black_box(self.0));

@@ -122,6 +122,14 @@ class Advice(UserWarning):
     # The keywords have defaults because unpickling calls the class with the message alone and then restores
     # the attributes.
     def __init__(self, text: str, *, kind: str = "", suggestions: tuple[str, ...] = ()) -> None:
+        given: object = suggestions
+        if not isinstance(given, tuple | list) or not all(isinstance(each, str) for each in given):
+            raise InvalidType(
+                f"suggestions must be a tuple of strings, found {suggestions!r}",
+                argument="suggestions",
+                found=repr(suggestions),
+                allowed="a tuple of strings",
+            )
         *others, last = ("", *suggestions)
         tried = f"{', '.join(others[1:])} or {last}" if others[1:] else last
         super().__init__(f"{text}; try {tried}" if suggestions else text)

@@ -1,4 +1,4 @@
-"""Checkpoints whose parts were changed before the checksum was made: a fit resumes from them, or says why not."""
+"""Checkpoints with parts changed before the checksum: a fit resumes from them, or refuses them with a reason."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def run(seed: int, number: int) -> str:
     elif choice == 1:
         del content[int(rng.integers(len(content))) :]
     else:
-        # Bytes near the beginning are names, behind them are counts and numbers.
-        for at in rng.integers(len(content), size=rng.integers(1, 5)):
-            content[at] = (
-                content[at] ^ (1 << int(rng.integers(8))) if choice == 2 else int(rng.choice([0, 1, 127, 255]))
+        # The first bytes are names, followed by counts and numbers.
+        for index in rng.integers(len(content), size=rng.integers(1, 5)):
+            content[index] = (
+                content[index] ^ (1 << int(rng.integers(8))) if choice == 2 else int(rng.choice([0, 1, 127, 255]))
             )
     files.write(_scratch(), header, {**arrays, "run": np.frombuffer(bytes(content), np.uint8)}, files.CHECKPOINT)
     try:

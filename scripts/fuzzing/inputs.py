@@ -21,7 +21,7 @@ Generator = np.random.Generator
 Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 
 _KIND = 2
-# What a wrong argument may lead to; InternalError, ModelFileError and the like are none of the caller's.
+# Errors that a wrong argument may cause; InternalError, ModelFileError and others are not the caller's mistake.
 ALLOWED = (sb.InvalidArgument, sb.InvalidType, sb.NotSupported, sb.NumericalError)
 
 
@@ -55,7 +55,7 @@ def _check_error(error: Exception) -> None:
 
 
 def _problem(result: Any) -> str:
-    """Return what is wrong with a result; nothing for a sound one."""
+    """Return the fault of a result; empty if it is sound."""
     if isinstance(result, np.ndarray | float):
         return "" if np.isfinite(result).all() else f"a result that is not finite: {result}"
     if isinstance(result, sb.Fit):
@@ -130,8 +130,8 @@ def array(rng: Generator, shape: tuple[int, ...] | None = None) -> Any:
         if rng.random() < 0.15:
             values = np.full(shape, rng.choice([0.0, 1.0, 1e8, -7.0]))
         if values.size and rng.random() < 0.2:
-            at = rng.integers(values.size)
-            np.asarray(values).flat[at] = rng.choice([np.nan, np.inf, -np.inf, 5e-324, 1e308, 0.0, -1.0])
+            index = rng.integers(values.size)
+            np.asarray(values).flat[index] = rng.choice([np.nan, np.inf, -np.inf, 5e-324, 1e308, 0.0, -1.0])
         return _dressed(rng, np.asarray(values))
 
 
@@ -160,7 +160,7 @@ def _dressed(rng: Generator, values: np.ndarray[Any, Any]) -> Any:
 
 
 def _data(rng: Generator) -> Any:
-    """Rows, good ones for the most part."""
+    """Return rows, mostly valid ones."""
     n, d = int(rng.integers(2, 13)), int(rng.integers(1, 4))
     choice = rng.random()
     if choice < 0.5:
@@ -176,7 +176,7 @@ def _one_of(rng: Generator, *choices: Any) -> Any:
 
 
 def _spoil(rng: Generator, named: dict[str, Any], share: float = 0.7) -> dict[str, Any]:
-    """Put a wild value in the place of one or two arguments."""
+    """Replace one or two arguments by wild values."""
     names = sorted(named)
     for _ in range(int(rng.integers(1, 3)) if rng.random() < share else 0):
         named[names[rng.integers(len(names))]] = wild(rng)

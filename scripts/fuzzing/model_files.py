@@ -1,4 +1,5 @@
-"""Model files that were cut, flipped, spliced, rewritten or never were any: loading gives a Fit or a `ModelFileError`.
+"""Files that are truncated, flipped, spliced or rewritten model files, or no such files: loading gives a Fit or a
+`ModelFileError`.
 
 Three levels, because a checksum of the whole file hides what lies below: bytes; the header of safetensors with its
 shapes, types and offsets; and the parts of a model, mutated before the file is written.
@@ -30,8 +31,8 @@ Parts = tuple[dict[str, Any], dict[str, Any]]
 
 _KIND = 1
 _ROWS = np.array([[0.5, -1.0, 2.0], [30.0, 0.0, 1e-3]])
-# The peak of a case may exceed what was there by this, and by so many times the size of the file: JSON text such as
-# [[],[],[]] takes more than twenty times its length as Python objects.
+# The peak memory of a case may exceed the memory before it by this constant, plus a multiple of the file's size. JSON
+# text such as [[],[],[]] takes more than twenty times its length as Python objects.
 MEMORY_CONSTANT = 16 * 1024 * 1024
 MEMORY_FACTOR = 32
 
@@ -57,7 +58,7 @@ def run(seed: int, number: int) -> str:
 
 
 def _use(fit: sb.Fit) -> None:
-    """Ask a fit for everything; what loads must answer, or say why not."""
+    """Use every method of a fit; a loaded fit must give a result or a typed error."""
     rows = _ROWS[:, : fit._state.dimension]
     repr(fit)
     values = [fit.weights, fit.counts, *fit.components.values(), np.array([fit.leftover_weight, fit.concentration])]
@@ -119,8 +120,8 @@ def _cut(rng: Generator, content: bytes) -> bytes:
 
 def _flip(rng: Generator, content: bytes) -> bytes:
     changed = bytearray(content)
-    for at in rng.integers(0, len(content), size=rng.integers(1, 9)):
-        changed[at] ^= 1 << int(rng.integers(8))
+    for index in rng.integers(0, len(content), size=rng.integers(1, 9)):
+        changed[index] ^= 1 << int(rng.integers(8))
     return bytes(changed)
 
 
@@ -217,7 +218,7 @@ def _tensor_header(rng: Generator) -> bytes:
     names = [name for name in header if name != "__metadata__"]
     name = names[rng.integers(len(names))]
     if rng.random() < 0.7:
-        # A file may come without one; with it, most of what follows is refused unread.
+        # The checksum is optional. With it, most of the changes below would be refused before parsing.
         header["__metadata__"].pop("checksum", None)
     choice = rng.integers(7)
     if choice == 0:
@@ -251,7 +252,7 @@ def _sizes(rng: Generator) -> list[int]:
 
 
 def _parts(rng: Generator) -> bytes:
-    """A sound file of an unsound model."""
+    """Return a valid file of an invalid model."""
     models = _models()
     header, arrays = copy.deepcopy(models[rng.integers(len(models))][1])
     for _ in range(rng.integers(1, 3)):
@@ -335,7 +336,7 @@ def wild_json(rng: Generator) -> Any:
     return values[rng.integers(len(values))]
 
 
-# --- memory, where the system tells it ---
+# --- memory, if the system reports it ---
 
 
 def _memory(name: str) -> int:

@@ -10,7 +10,7 @@ use crate::evidence;
 use crate::executor::Executor;
 use crate::fit::observer::Observer;
 use crate::fit::position::{Identity, Position};
-use crate::fit::settings::{FirstPass, Settings};
+use crate::fit::settings::Settings;
 use crate::fitted::{Record, StopReason};
 use crate::global_step::Globals;
 use crate::local_step::Work;
@@ -258,7 +258,8 @@ impl<F: Scalar> Engine<'_, F> {
         for &batch in &order[position.done..] {
             cancel.check()?;
             let visits = pass * n_batches + position.done;
-            let growth = if self.settings.first_pass == FirstPass::Scaled { position.memo.growth() } else { 1.0 };
+            let scales = self.settings.units.scales_first_pass();
+            let growth = if scales { position.memo.growth() } else { 1.0 };
             let globals = Globals { growth, ..Globals::lent(&self.model, &mut position.memo, visits as u64) };
             let visit = executor.visit(batch as usize, &globals, &position.edits, &position.moves.plan);
             position.memo.take_back(globals.statistics);

@@ -21,13 +21,13 @@ use crate::init::Init;
 use crate::model::Specification;
 use crate::parallel::Cancel;
 use crate::simd::Scalar;
+use crate::visits::Task;
 
 pub use algorithm::Algorithm;
 pub use engine::{Engine, Run};
 pub use observer::Observer;
-pub use opening::{TreePosition, TreeSettings};
-pub use position::{Identity, Position};
-pub use settings::{Cut, FirstPass, Settings};
+pub use position::{Identity, Position, TreePosition};
+pub use settings::{Cut, Settings};
 pub use starts::{Resumed, Standing, Starts, Watcher};
 pub use update::Limits;
 
@@ -42,6 +42,14 @@ pub struct Job<'a, F: Scalar> {
     pub init: &'a Init<'a>,
     /// Settings of the run.
     pub settings: &'a Settings,
+}
+
+impl<F: Scalar> Job<'_, F> {
+    /// What the kind of units must support.
+    fn task(&self) -> Task<'_> {
+        let (is_sparse, estimates) = (self.rows.is_sparse(), self.settings.algorithm.estimates());
+        Task { specification: self.specification, is_sparse, estimates }
+    }
 }
 
 /// Fits a mixture in one run, from its start or from the checkpoint of an earlier run.

@@ -1,16 +1,17 @@
 //! When the nodes of trees are opened, and which (mathematics 12.3). Frontiers change between passes only, so all that
 //! is judged at the end of a pass belongs to one of them.
 
-use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 use crate::error::Result;
-use crate::executor::{Executor, TreeRequest};
+use crate::executor::{Executor, ask};
 use crate::fit::engine::Engine;
 use crate::fit::position::Position;
 use crate::global_step::Globals;
-use crate::local_step::{OpeningRule, STANDING, TreeOptions};
+use crate::local_step::{OpeningRule, STANDING};
 use crate::rng::{Purpose, key};
 use crate::simd::Scalar;
+use crate::visits::{JudgeNodes, OpenNodes, TreeSettings};
 
 /// Levels that are opened at a time where rows are asked. Children say what they are only one level deep.
 const LEVELS: usize = 3;
@@ -21,61 +22,17 @@ const LAST_LOOK: usize = 512;
 /// Share of the units up to which new ones are few: they are no reason to try moves again, nor to put off rows.
 const FEW: f64 = 0.01;
 
-/// What a user asks of trees.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct TreeSettings {
-    /// How they are made.
-    pub options: TreeOptions,
-    /// Passes from one opening of nodes to the next.
-    pub expand_every: usize,
-    /// By what nodes are opened.
-    pub rule: OpeningRule,
-    /// Nodes of at most this value stay as they are.
-    pub tolerance: f64,
-    /// Maximum number of units of all batches together before all become rows.
-    pub budget: Option<usize>,
-    /// Whether units become rows once nodes have converged.
-    pub refine: bool,
-    /// Whether a trial decides if there are trees.
-    pub on_trial: bool,
-    /// Whether nodes are opened for moves before a fit ends on them.
-    pub for_moves: bool,
-}
-
-/// Where a run stands with its trees.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct TreePosition {
-    /// Passes since nodes were last judged.
-    waited: usize,
-    /// How often they have been judged.
-    rounds: u64,
-    /// The pass before which they were judged last, and whether any was opened.
-    last: Option<(usize, bool)>,
-    /// Whether units are rows now.
-    is_refined: bool,
-    /// Number of components when nodes were last opened for moves.
-    looked: Option<usize>,
-}
-
-impl TreePosition {
-    /// Counts a pass.
-    pub(super) fn wait(&mut self) {
-        self.waited += 1;
-    }
-}
-
 impl<F: Scalar> Engine<'_, F> {
     /// Opens nodes if it is time to, or if nothing else is left to do. Returns whether any was opened.
-    ///
-    /// # Errors
-    /// As [`Executor::tend`].
     pub(super) fn open_nodes(
         &self,
         executor: &mut dyn Executor,
         position: &mut Position,
         is_settled: bool,
     ) -> Result<bool> {
-        let Some(settings) = self.settings.tree.filter(|_| !position.tree.is_refined) else { return Ok(false) };
+        let Some(settings) = self.settings.units.tree().filter(|_| !position.tree.is_refined) else {
+            return Ok(false);
+        };
         // A run that goes on from here has done so before.
         if let Some((_, opened)) = position.tree.last.filter(|(pass, _)| *pass == position.pass) {
             return Ok(opened);
@@ -96,9 +53,7 @@ impl<F: Scalar> Engine<'_, F> {
         position.tree.rounds += 1;
         position.tree.waited = 0;
         if is_refined {
-            for batch in 0..executor.n_batches() {
-                executor.tend(batch, &TreeRequest::OpenAll)?;
-            }
+            ask(executor, OpenNodes::All, None)?;
             position.tree.is_refined = true;
         }
         if is_refined || !is_few(n_new) {
@@ -162,41 +117,30 @@ impl<F: Scalar> Engine<'_, F> {
         let seed = key(self.settings.seed, [Purpose::Nodes as u64, position.tree.rounds]);
         let mut n_new = 0;
         for level in 0..levels {
-            let request = TreeRequest::Judge {
-                globals: Box::new(globals.clone()),
-                rule: settings.rule,
-                tolerance: settings.tolerance,
-                seed,
-                n_rows,
-                fresh: level > 0,
-            };
-            let (mut all, mut n_units) = (Vec::new(), 0);
-            for batch in 0..n_batches {
-                let own = executor.tend(batch, &request)?;
-                all.extend(own.candidates.into_iter().map(|candidate| (batch, candidate)));
-                n_units += own.n_units;
-            }
-            let mut room = settings.budget.map_or(usize::MAX, |budget| budget.saturating_sub(n_units));
+            let (rule, tolerance) = (settings.rule, settings.tolerance);
+            let question = JudgeNodes { rule, tolerance, seed, n_rows, fresh: level > 0 };
+            let mut judged = ask(executor, question, Some(&globals))?;
+            let mut room = settings.budget.map_or(usize::MAX, |budget| budget.saturating_sub(judged.n_units));
             // The largest first, as far as there is room.
-            all.sort_by(|(a, x), (b, y)| {
+            judged.candidates.sort_by(|(a, x), (b, y)| {
                 (y.value * y.mass).total_cmp(&(x.value * x.mass)).then(a.cmp(b)).then(x.node.cmp(&y.node))
             });
-            let mut chosen = vec![Vec::new(); n_batches];
-            for (batch, candidate) in all {
+            let mut chosen: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
+            for (batch, candidate) in judged.candidates {
                 let n_more = candidate.n_more as usize;
                 if n_more <= room {
                     room -= n_more;
                     n_new += n_more;
-                    chosen[batch].push(candidate.node);
+                    chosen.entry(batch).or_default().push(candidate.node);
                 }
             }
-            if chosen.iter().all(Vec::is_empty) {
+            if chosen.is_empty() {
                 break;
             }
-            for (batch, mut list) in chosen.into_iter().enumerate().filter(|(_, list)| !list.is_empty()) {
+            for list in chosen.values_mut() {
                 list.sort_unstable();
-                executor.tend(batch, &TreeRequest::Open(list))?;
             }
+            ask(executor, OpenNodes::Listed(chosen), None)?;
         }
         Ok(n_new)
     }

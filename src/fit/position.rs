@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use crate::component::EditLog;
 use crate::error::{Error, Result};
 use crate::executor::Executor;
-use crate::fit::opening::TreePosition;
 use crate::fitted::Record;
 use crate::local_step::Work;
 use crate::memo::Memo;
@@ -39,6 +38,28 @@ pub struct Position {
     pub moves: MoveState,
     /// State of the trees.
     pub tree: TreePosition,
+}
+
+/// Where a run stands with its trees.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct TreePosition {
+    /// Passes since nodes were last judged.
+    pub(super) waited: usize,
+    /// How often they have been judged.
+    pub(super) rounds: u64,
+    /// The pass before which they were judged last, and whether any was opened.
+    pub(super) last: Option<(usize, bool)>,
+    /// Whether units are rows now.
+    pub(super) is_refined: bool,
+    /// Number of components when nodes were last opened for moves.
+    pub(super) looked: Option<usize>,
+}
+
+impl TreePosition {
+    /// Counts a pass.
+    pub(super) fn wait(&mut self) {
+        self.waited += 1;
+    }
 }
 
 impl Position {

@@ -7,15 +7,14 @@ use crate::component::{ComponentId, EditLog};
 use crate::data::{BatchSource, Dataset, Moments, SeenBatches, SeenRows};
 use crate::error::{Error, Result};
 use crate::evidence;
-use crate::executor::{Executor, InProcess, LocalOptions};
+use crate::executor::{Executor, InProcess};
 use crate::fit::position::{Identity, Position};
 use crate::fit::settings::Settings;
-use crate::fit::sizes::{Extent, Sizes};
+use crate::fit::sizes::Sizes;
 use crate::fit::{Job, Run};
 use crate::fitted::{Fitted, Packs};
 use crate::grounds::{Grounds, check_form, survey};
 use crate::init::{Beginning, Init};
-use crate::local_step::{DocumentOptions, DocumentWords};
 use crate::memo::Memo;
 use crate::model::{Model, Specification};
 use crate::moves::{Bag, Move, Round};
@@ -23,15 +22,7 @@ use crate::parallel::Cancel;
 use crate::parameters::Parameters;
 use crate::rng::{Purpose, key};
 use crate::simd::Scalar;
-
-/// Rows and words per batch, and the maximum number of batches, if the user does not choose them.
-const ROWS_A_BATCH: usize = 5000;
-const WORDS_A_BATCH: usize = 40_000;
-const MOST_BATCHES: usize = 20;
-const MOST_BATCHES_OF_WORDS: usize = 10;
-
-/// A fit that is to end on rows uses no tree if it has at most this many rows.
-pub(super) const FEW_ROWS: usize = 16_384;
+use crate::visits::LocalOptions;
 
 /// A prepared run that has not begun.
 pub(super) struct Prepared<'a, F: Scalar> {
@@ -60,38 +51,22 @@ impl<'a, F: Scalar> Prepared<'a, F> {
     /// [`Error::Cancelled`].
     pub(super) fn new(job: &'a Job<'a, F>, cancel: &'a Cancel) -> Result<Self> {
         let Job { specification, rows, init, settings } = *job;
-        // A batch of sparse rows should hold at least as many values as there are columns.
-        let most_batches = rows.n_stored().map_or(usize::MAX, |n_stored| n_stored / rows.n_columns());
+        let kind = settings.units.kind::<F>();
         // A stream has to be read before its rows can be counted.
-        let documents = specification.documents()?.is_some();
         if rows.can_seek() {
-            let n = rows.n_rows();
-            let units = if documents { usize::MAX } else { n };
-            Sizes::new(specification, init, settings, Extent { rows: n, units, batches: 1 })?;
+            Sizes::new(specification, init, settings, kind.unread(rows.n_rows()))?;
         }
         check_form(specification, rows.is_sparse())?;
-        if settings.tree.is_some() {
-            check_tree(specification, rows.is_sparse(), settings)?;
-        }
+        kind.check(&job.task())?;
         let data = survey(specification, rows, cancel)?;
         let n = data.n_rows;
         if n < 2 && !rows.can_seek() {
             return Err(Error::invalid("data", format!("{n} rows"), "at least two rows"));
         }
-        let extent = if documents {
-            let units = n_words(rows)?;
-            Extent { rows: n, units, batches: (units / WORDS_A_BATCH).clamp(1, MOST_BATCHES_OF_WORDS) }
-        } else {
-            Extent { rows: n, units: n, batches: (n / ROWS_A_BATCH).min(most_batches).clamp(1, MOST_BATCHES) }
-        };
-        let sizes = Sizes::new(specification, init, settings, extent)?;
-        // A fit that ends on so few rows has them from the start.
-        let tree = settings.tree.filter(|tree| !tree.refine || n > FEW_ROWS);
-        let local = if documents {
-            LocalOptions { sparsity: settings.local.sparsity.of_words(sizes.components), ..settings.local }
-        } else {
-            LocalOptions { tree: tree.map(|tree| tree.options), ..settings.local }
-        };
+        let sizes = Sizes::new(specification, init, settings, kind.extent(rows, n)?)?;
+        let units = settings.units.for_rows(n);
+        let sparsity = kind.sparsity(settings.local.sparsity, sizes.components);
+        let local = LocalOptions { sparsity, ..settings.local };
         let source = rows.batches(sizes.batches, settings.shuffle.then_some(settings.seed), data.fingerprint)?;
         let earlier = if let Init::Summary { coordinates, .. } = init { Some(*coordinates) } else { None };
         let grounds = Grounds::of_survey(specification, rows, &data, earlier, Specification::resolve, cancel)?;
@@ -99,11 +74,8 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         let Grounds { coordinates, specification, origin, .. } = &grounds;
         let model: Model<F> = specification.build_in(origin.clone(), coordinates)?;
         settings.moves.check(model.likelihood.as_ref(), model.process.as_ref(), model.objective)?;
-        let settings = Settings { local, tree, ..settings.clone() };
-        let mut identity = identity::<F>(&data, source.n_batches(), specification, init, &settings, sizes);
-        if documents {
-            identity.0.extend(of_documents(&settings));
-        }
+        let settings = Settings { local, units, ..settings.clone() };
+        let identity = identity::<F>(&data, source.n_batches(), specification, init, &settings, sizes);
         let moves = job.settings.moves.list();
         Ok(Self { job, cancel, settings, grounds, source, sizes, n_rows: n, mass: data.mass, model, identity, moves })
     }
@@ -113,7 +85,13 @@ impl<'a, F: Scalar> Prepared<'a, F> {
     /// # Errors
     /// As [`InProcess::new`].
     pub(super) fn executor(&self) -> Result<InProcess<'_, F>> {
-        InProcess::new(&self.model, self.source.as_ref(), self.settings.local, self.cancel.clone())
+        InProcess::new(
+            self.settings.units.kind(),
+            &self.model,
+            self.source.as_ref(),
+            self.settings.local,
+            self.cancel.clone(),
+        )
     }
 
     /// The inputs of the moves, if any.
@@ -213,7 +191,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
             n_rows: self.n_rows,
             sparsity: local.sparsity.clamp(run.summary.n_components() + n_more),
             margin: local.margin,
-            documents: local.documents,
+            documents: self.settings.units.documents(),
             summary: run.summary,
             elbo: run.elbo,
             history: run.history,
@@ -222,28 +200,6 @@ impl<'a, F: Scalar> Prepared<'a, F> {
             packs: Packs::default(),
         }
     }
-}
-
-/// Total number of words in documents of positive weight.
-fn n_words<F: Scalar>(rows: &dyn Dataset<F>) -> Result<usize> {
-    let mut n = 0.0;
-    rows.for_each_slab(1, &mut |units| {
-        let words = DocumentWords::of(units);
-        let has_mass = |word: &usize| words.weight(words.document_of(*word)) > 0.0;
-        n += (0..words.counts().len()).filter(has_mass).map(|word| words.counts()[word]).sum::<f64>();
-        Ok(())
-    })?;
-    if n > 0.0 {
-        return Ok(n as usize);
-    }
-    Err(Error::invalid("data", "documents without a single word of positive weight", "documents with words"))
-}
-
-/// Additional entries of the [`identity`] of a run over documents.
-fn of_documents(settings: &Settings) -> Vec<(String, String)> {
-    let DocumentOptions { max_steps, tolerance, warm, restarts } = settings.local.documents;
-    let words = format!("{max_steps} steps, tolerance {tolerance}, warm {warm}, {restarts} restarts");
-    vec![("first_pass".into(), settings.first_pass.name().into()), ("visits of documents".into(), words)]
 }
 
 /// A random sample of all rows, from which the first parts of a single component are made.
@@ -274,28 +230,6 @@ fn first_rows<F: Scalar>(rows: &dyn Dataset<F>, settings: &Settings) -> Result<B
     Ok(bag)
 }
 
-/// Refuses a tree over data without dense rows, or for an algorithm that never makes a pass over all rows.
-pub(crate) fn check_tree(specification: &Specification, sparse: bool, settings: &Settings) -> Result<()> {
-    let refuse = |found: &str, reason: &str, allowed: &str| {
-        Err(Error::not_supported("units", format!("a tree {found}"), reason, allowed))
-    };
-    if specification.documents()?.is_some() {
-        return refuse("for a TopicModel", "its units are the words of documents", "no tree");
-    }
-    if settings.algorithm.estimates() {
-        let reason = "nodes are opened between complete passes, which it does not make";
-        return refuse("with Stochastic", reason, "Full or Memoized, or no tree");
-    }
-    if sparse {
-        return refuse("over a sparse array", "nodes of sparse rows are dense", "a dense array, or no tree");
-    }
-    if specification.missing {
-        let reason = "rows without the same columns have no common mean";
-        return refuse("with missing=\"marginalize\"", reason, "data without missing values, or no tree");
-    }
-    Ok(())
-}
-
 /// Everything that must be equal to continue from a checkpoint with the same bits, except the length of the run.
 fn identity<F: Scalar>(
     data: &Moments,
@@ -324,7 +258,7 @@ fn identity<F: Scalar>(
         ("n_components", sizes.components.to_string()),
         ("init", format!("{:016x}", init.fingerprint())),
         ("seed", settings.seed.to_string()),
-        ("units", settings.tree.map_or("rows".into(), |tree| format!("{tree:?}"))),
     ];
-    Identity(pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    let pairs = pairs.into_iter().chain(settings.units.kind::<F>().identity());
+    Identity(pairs.map(|(name, value)| (name.to_owned(), value)).collect())
 }

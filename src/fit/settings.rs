@@ -2,14 +2,13 @@
 //! to the main loop.
 
 use crate::error::{Error, Result};
-use crate::executor::LocalOptions;
 use crate::fit::algorithm::Algorithm;
-use crate::fit::opening::TreeSettings;
 use crate::likelihood;
-use crate::local_step::{DocumentOptions, Keep};
+use crate::local_step::Keep;
 use crate::model::{Named, Objective, Specification};
 use crate::moves::Moves;
 use crate::responsibilities::Sparsity;
+use crate::visits::{LocalOptions, UnitOptions, WordOptions};
 
 /// Usual memory limit for distance bounds, bytes.
 pub(super) const BOUNDS_MEMORY: usize = 128 << 20;
@@ -30,10 +29,8 @@ pub struct Settings {
     pub moves: Moves,
     /// Options of the local steps.
     pub local: LocalOptions,
-    /// Settings of trees, if units are tree nodes.
-    pub tree: Option<TreeSettings>,
-    /// Whether sums are scaled to all data in the first pass of a topic model.
-    pub first_pass: FirstPass,
+    /// The kind of units.
+    pub units: UnitOptions,
     /// Maximum number of passes over the data.
     pub max_passes: usize,
     /// Stop when a pass gains less, in nats per unit of mass; 0 never stops early.
@@ -51,16 +48,8 @@ impl Default for Settings {
             shuffle: false,
             algorithm: Algorithm::Memoized,
             moves: Moves::default(),
-            local: LocalOptions {
-                sparsity: Sparsity::Dense,
-                margin: None,
-                bounds_memory: 1,
-                keep: Keep::Summary,
-                documents: DocumentOptions::USUAL,
-                tree: None,
-            },
-            tree: None,
-            first_pass: FirstPass::Plain,
+            local: LocalOptions { sparsity: Sparsity::Dense, margin: None, bounds_memory: 1, keep: Keep::Summary },
+            units: UnitOptions::Rows,
             max_passes: 0,
             tol: 0.0,
             seed: 0,
@@ -89,35 +78,11 @@ impl Settings {
                 bounds_memory: BOUNDS_MEMORY,
                 ..bare.local
             },
+            units: UnitOptions::usual(specification, WordOptions::default())?,
             max_passes: 100,
             tol: 1e-6,
             ..bare
         })
-    }
-}
-
-/// How sums over the batches visited so far are used in the first pass of a topic model (mathematics 11.5).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum FirstPass {
-    /// Unscaled.
-    #[default]
-    Plain,
-    /// Scaled up to all data, by the inverse of the fraction of the documents visited so far.
-    Scaled,
-}
-
-impl FirstPass {
-    /// Public name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Plain => "plain",
-            Self::Scaled => "scaled",
-        }
-    }
-
-    /// Returns the value with that name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Plain, Self::Scaled].into_iter().find(|own| own.name() == name)
     }
 }
 

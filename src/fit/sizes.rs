@@ -6,6 +6,7 @@ use crate::fit::settings::Settings;
 use crate::grounds::check_numbers;
 use crate::init::Init;
 use crate::model::Specification;
+use crate::visits::Extent;
 
 /// Default number of components without births, which could add more.
 const DEFAULT_COMPONENTS: usize = 50;
@@ -21,17 +22,6 @@ pub(super) struct Sizes {
     pub(super) batches: usize,
 }
 
-/// Size of the data.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Extent {
-    /// Number of rows.
-    pub rows: usize,
-    /// Number of units: words of documents, otherwise rows.
-    pub units: usize,
-    /// Default number of batches.
-    pub batches: usize,
-}
-
 impl Sizes {
     /// Computes the number of components and the number of batches for data of this size.
     ///
@@ -41,19 +31,19 @@ impl Sizes {
         specification: &Specification,
         init: &Init<'_>,
         settings: &Settings,
-        Extent { rows: n, units, batches }: Extent,
+        extent: Extent,
     ) -> Result<Self> {
+        let n = extent.rows;
         if n == 0 {
             return Err(Error::invalid("data", "0 rows", "at least one row"));
         }
         check_numbers("data", n)?;
-        let components = n_components(specification, init, settings, n, units)?;
+        let components = n_components(specification, init, settings, extent)?;
         if !settings.moves.grow() {
-            let what = if specification.documents()?.is_some() { "topics" } else { "components" };
-            settings.local.sparsity.check(components, what)?;
+            settings.local.sparsity.check(components, extent.nouns.components)?;
         }
         let columns = components + usize::from(specification.weights()?.has_tail());
-        Ok(Self { components, columns, batches: settings.batches.n_batches(n, batches)? })
+        Ok(Self { components, columns, batches: settings.batches.n_batches(n, extent.batches)? })
     }
 }
 
@@ -63,8 +53,7 @@ fn n_components(
     specification: &Specification,
     init: &Init<'_>,
     settings: &Settings,
-    n: usize,
-    units: usize,
+    Extent { rows: n, units, nouns, .. }: Extent,
 ) -> Result<usize> {
     let (own, asked) = (specification.weights()?.n_components(), settings.n_components);
     if let Some(asked) = asked {
@@ -79,11 +68,9 @@ fn n_components(
     let default = if settings.moves.grow() { 1 } else { DEFAULT_COMPONENTS.min(n) };
     let k = asked.or(own).or(given).unwrap_or(default);
     if k == 0 || k > units {
-        let of_words = specification.documents()?.is_some();
-        let what = if of_words { "tokens (words, counted as often as they occur)" } else { "rows" };
-        let allowed = format!("at most {units}, the number of {what}");
+        let allowed = format!("at most {units}, the number of {}", nouns.units);
         return Err(match own {
-            Some(_) => Error::invalid(if of_words { "n_topics" } else { "n_components" }, k, allowed),
+            Some(_) => Error::invalid(nouns.n_components, k, allowed),
             None => Error::invalid("init", format!("of {k} components"), allowed),
         });
     }

@@ -2,12 +2,12 @@
 
 use crate::data::{DenseRows, TableRows};
 use crate::error::{Error, Result};
-use crate::fit::prepare::{FEW_ROWS, check_tree};
 use crate::fit::settings::Cut;
-use crate::fit::{Job, Settings, TreeSettings, fit};
+use crate::fit::{Job, Settings, fit};
 use crate::init::Init;
 use crate::parallel::Cancel;
 use crate::simd::Scalar;
+use crate::visits::{FEW_ROWS, TreeSettings, UnitKind, UnitOptions, WordOptions};
 
 /// Rows of the trial.
 const ROWS: usize = FEW_ROWS;
@@ -22,11 +22,15 @@ const PASSES: usize = 60;
 /// [`Error::Cancelled`]; [`Error::Source`].
 pub(super) fn decided<F: Scalar>(job: &Job<'_, F>, cancel: &Cancel) -> Result<Settings> {
     let settings = job.settings.clone();
-    let Some(tree) = settings.tree.filter(|tree| tree.on_trial) else { return Ok(settings) };
-    let is_allowed = check_tree(job.specification, job.rows.is_sparse(), &settings).is_ok() && job.rows.can_seek();
+    let Some(tree) = settings.units.tree().filter(|tree| tree.on_trial) else { return Ok(settings) };
+    let is_allowed = UnitKind::<F>::check(&tree, &job.task()).is_ok() && job.rows.can_seek();
     let tree = TreeSettings { on_trial: false, ..tree };
-    let tree = (is_allowed && job.rows.n_rows() > ROWS && pays(job, tree, cancel)?).then_some(tree);
-    Ok(Settings { tree, ..settings })
+    let units = if is_allowed && job.rows.n_rows() > ROWS && pays(job, tree, cancel)? {
+        UnitOptions::Nodes(tree)
+    } else {
+        UnitOptions::usual(job.specification, WordOptions::default())?
+    };
+    Ok(Settings { units, ..settings })
 }
 
 /// Whether a fit to some of the rows needs few nodes.
@@ -42,13 +46,15 @@ fn pays<F: Scalar>(job: &Job<'_, F>, tree: TreeSettings, cancel: &Cancel) -> Res
     let own = job.init.n_components(n)?;
     let by_row = matches!(job.init, Init::Labels(_) | Init::Table(_));
     let init = if by_row { &Init::KmeansPlusPlus } else { job.init };
+    // What counts is the number of nodes that the rule needs.
+    let tree = TreeSettings { refine: false, budget: Some(ROWS / ROWS_A_UNIT), for_moves: false, ..tree };
+    let units = UnitOptions::Nodes(tree);
     let settings = Settings {
         n_components: job.settings.n_components.or(own.filter(|_| by_row)),
         batches: Cut::Number(1),
         shuffle: false,
         max_passes: PASSES,
-        // What counts is the number of nodes that the rule needs.
-        tree: Some(TreeSettings { refine: false, budget: Some(ROWS / ROWS_A_UNIT), for_moves: false, ..tree }),
+        units,
         ..job.settings.clone()
     };
     let trial = Job { specification: job.specification, rows: &rows, init, settings: &settings };

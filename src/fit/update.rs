@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::component::EditLog;
 use crate::data::{Moments, Needs, RowUnits, Rows, SeenBatches, TableRows, Widened, moments, strays, whole};
 use crate::error::{Error, Result};
-use crate::executor::{InProcess, LocalOptions};
+use crate::executor::InProcess;
 use crate::fit::engine::Engine;
 use crate::fit::position::{Identity, Position};
 use crate::fit::settings::{BOUNDS_MEMORY, Settings};
@@ -19,6 +19,7 @@ use crate::parallel::Cancel;
 use crate::responsibilities::Sparsity;
 use crate::simd::Scalar;
 use crate::suffstats::Sufficient;
+use crate::visits::{LocalOptions, UnitOptions, WordOptions};
 
 /// When an update stops.
 #[derive(Debug, Clone, Copy)]
@@ -83,20 +84,20 @@ impl Fitted {
         }
         let source =
             SeenBatches { source: Box::new(whole(rows, weights)?), coordinates: Arc::clone(&self.coordinates) };
+        let words = WordOptions { visits: self.documents, ..WordOptions::default() };
+        let units = UnitOptions::usual(&self.specification, words)?;
         let local = LocalOptions {
             sparsity: Sparsity::Limited(self.sparsity),
             margin: self.margin,
             // Bounds pay off from the second visit on.
             bounds_memory: if limits.max_passes > 1 { BOUNDS_MEMORY } else { 1 },
             keep: Keep::Summary,
-            documents: self.documents,
-            tree: None,
         };
-        let mut executor = InProcess::new(&model, &source, local, cancel.clone())?;
+        let mut executor = InProcess::new(units.kind(), &model, &source, local, cancel.clone())?;
         let edits = EditLog::with_components(self.summary.n_components());
         let mut earlier = self.summary.clone();
         earlier.ids = edits.components()?;
-        let settings = Settings { local, max_passes: limits.max_passes, tol: limits.tol, ..Settings::default() };
+        let settings = Settings { local, units, max_passes: limits.max_passes, tol: limits.tol, ..Settings::default() };
         let identity = Identity::default();
         let engine = Engine { model: model.clone(), identity: &identity, round: None, settings: &settings, started };
         let run = engine.run(

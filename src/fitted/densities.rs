@@ -3,7 +3,7 @@
 use crate::data::{Domain, RowUnits, Rows, check_rows};
 use crate::error::Result;
 use crate::fitted::Fitted;
-use crate::fitted::packed::PackedFit;
+use crate::fitted::packs::PackedFit;
 use crate::laws::MixtureLaw;
 use crate::model::Objective;
 use crate::parallel::{Cancel, try_map};

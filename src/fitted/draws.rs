@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::fitted::Fitted;
-use crate::fitted::packed::PackedFit;
+use crate::fitted::packs::PackedFit;
 use crate::likelihood::{Draw, RowSource};
 use crate::model::Objective;
 use crate::parallel::{Cancel, blocks, for_each_with, map, try_map};

@@ -2,7 +2,7 @@
 
 use crate::data::{RowUnits, Rows};
 use crate::error::Result;
-use crate::fitted::packed::Prediction;
+use crate::fitted::packs::Prediction;
 use crate::fitted::result::{Assigned, Fitted, Scored};
 use crate::likelihood::Draw;
 use crate::local_step::Keep;

@@ -1,72 +1,19 @@
-//! The components of a fit in the form that the kernels read, packed once for all predictions.
+//! Packs the components of a fit once for all predictions.
 
-use std::any::Any;
-use std::fmt;
 use std::sync::OnceLock;
 
 use crate::data::Rows;
 use crate::error::Result;
 use crate::fitted::Fitted;
+use crate::fitted::packs::{PackedFit, Prediction, made};
 use crate::global_step::Globals;
 use crate::likelihood::Density;
 use crate::model::Model;
-use crate::process::Allocation;
 use crate::scoring::Scorer;
 use crate::simd::Scalar;
 
-/// Packed components, by the type of the rows. They are derived from the fit and change no result, so a clone starts
-/// without them and files do not store them.
-#[derive(Default)]
-pub struct Packs {
-    single: OnceLock<PackedFit<f32>>,
-    double: OnceLock<PackedFit<f64>>,
-}
-
-impl Packs {
-    fn of<F: Scalar>(&self) -> Option<&OnceLock<PackedFit<F>>> {
-        let own: [&dyn Any; 2] = [&self.single, &self.double];
-        own.into_iter().find_map(<dyn Any>::downcast_ref)
-    }
-}
-
-impl Clone for Packs {
-    fn clone(&self) -> Self {
-        Self::default()
-    }
-}
-
-impl fmt::Debug for Packs {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Packs").finish_non_exhaustive()
-    }
-}
-
 /// Number of multiply-adds below which starting threads takes longer than the work.
 const QUICK: usize = 1 << 22;
-
-/// The quantity that a scorer computes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Prediction {
-    /// E log w_k + E log p(x | phi_k).
-    Components,
-    /// The same, followed by the tail if there is one.
-    WithTail,
-    /// The posterior predictive, followed by the prior with the left-over weight, if that is positive.
-    Predictive,
-    /// Densities at point estimates, whose weights sum to one.
-    PlugIn,
-}
-
-/// The components for rows of type `F`.
-pub(super) struct PackedFit<F: Scalar> {
-    /// The model.
-    pub model: Model<F>,
-    /// q of the weights.
-    pub allocation: Allocation,
-    /// One scorer for each [`Prediction`].
-    scorers: [OnceLock<Box<dyn Scorer<F>>>; 4],
-    divergence: OnceLock<f64>,
-}
 
 impl Fitted {
     /// Whether a prediction of these rows takes less time than starting threads: the components are already packed, and
@@ -115,14 +62,4 @@ impl Fitted {
         let log_weights: Vec<f64> = weights.iter().map(|weight| (weight / total).ln()).collect();
         model.likelihood.scorer(&globals.components(), &log_weights, Density::PlugIn(self.estimate()))
     }
-}
-
-/// Returns the value in a cell, computed on first use. Concurrent threads may both compute it, with identical bits. No
-/// lock is held meanwhile, so that no thread waits for another thread's pool.
-fn made<T>(place: &OnceLock<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
-    if let Some(value) = place.get() {
-        return Ok(value);
-    }
-    let value = make()?;
-    Ok(place.get_or_init(|| value))
 }

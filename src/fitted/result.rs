@@ -8,7 +8,7 @@ use crate::elbo::collapsed;
 use crate::error::{Error, Result};
 use crate::evidence;
 use crate::fitted::history::{Record, StopReason};
-use crate::fitted::packed::{PackedFit, Packs, Prediction};
+use crate::fitted::packs::{PackedFit, Packs, Prediction};
 use crate::global_step::Globals;
 use crate::grounds::{check_numbers, check_values};
 use crate::likelihood::{self, Estimate};

@@ -173,7 +173,6 @@ struct ListBest<'a> {
 impl pulp::WithSimd for ListBest<'_> {
     type Output = ();
 
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: pulp::Simd>(self, simd: S) {
         self.best.list(simd, self.all, self.width, &[]);

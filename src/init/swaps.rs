@@ -1,5 +1,5 @@
-//! Swaps that improve seeds: a row replaces a seed if that lowers the sum of divergences from the nearest seed (Lattanzi
-//! & Sohler 2019).
+//! Swaps that improve seeds: a row replaces a seed if that lowers the sum of divergences from the nearest seed
+//! (Lattanzi & Sohler 2019).
 
 use crate::data::RowUnits;
 use crate::error::Result;

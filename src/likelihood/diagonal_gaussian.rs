@@ -1,6 +1,7 @@
 //! Independent columns with a Normal-gamma base measure each (mathematics 1c, and with missing values 1.7).
 
 mod draws;
+mod evidence;
 mod laws;
 
 use std::f64::consts::PI;

@@ -16,11 +16,11 @@ use rand_distr::StandardNormal;
 
 use crate::data::{Domain, Moments, Needs, RowBlock};
 use crate::error::{Error, Result};
-use crate::likelihood::evidence::{MeanTerm, mean_divergence, mean_precision};
 use crate::likelihood::known_covariance_gaussian::missing::WithMissing;
+use crate::likelihood::mean_evidence::{MeanTerm, mean_divergence, mean_precision};
 use crate::likelihood::wishart::check_positive_definite;
 use crate::likelihood::{
-    AtPoint, Conjugate, Density, Draw, Estimate, Evidence, Frame, FromParameters, Given, ParameterDraws,
+    AtPoint, Caution, Conjugate, Density, Draw, Estimate, Evidence, Frame, FromParameters, Given, ParameterDraws,
     ParameterSource, PointEstimates, RowDraws, RowSource, Scores, Urn, capabilities, row_by_row,
 };
 use crate::linalg::{cholesky, invert_lower, log_determinant_from_cholesky, packed_len, symmetric_eigen};
@@ -302,6 +302,10 @@ impl Conjugate for KnownCovarianceGaussian {
 capabilities!(KnownCovarianceGaussian: scores, points, imputation, draws, parameters, urn, evidence, laws);
 
 impl Evidence for KnownCovarianceGaussian {
+    fn cautions(&self) -> &'static [(&'static str, Caution)] {
+        &[("mean_precision", Caution::Capped)]
+    }
+
     fn divergence_of(&self, start: &Parameters) -> Result<f64> {
         // Means are equal, and precisions are estimated only if they are multiples of the known one.
         let start = Self::build(start, self.frame.clone())?;

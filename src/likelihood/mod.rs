@@ -7,12 +7,13 @@ mod bernoulli;
 mod capabilities;
 mod categorical;
 mod counts;
-mod diagonal_evidence;
 mod diagonal_gaussian;
 mod evidence;
 mod gamma;
+mod gamma_evidence;
 mod gaussian;
 mod known_covariance_gaussian;
+mod mean_evidence;
 mod multinomial;
 mod poisson;
 mod resolution;
@@ -44,7 +45,7 @@ pub use categorical::Categorical;
 pub(crate) use counts::dirichlet_divergence;
 pub use diagonal_gaussian::DiagonalGaussian;
 pub(crate) use evidence::maximum_at;
-pub use evidence::{Evidence, GUARD, Given};
+pub use evidence::{Caution, Evidence, GUARD, Given};
 pub use gaussian::Gaussian;
 pub use known_covariance_gaussian::KnownCovarianceGaussian;
 pub use multinomial::Multinomial;
@@ -261,8 +262,16 @@ pub fn estimated(name: &str, given: &Parameters) -> Vec<String> {
 
 /// The names of the likelihoods that support a feature, formatted as alternatives for an error message.
 pub fn supporting(feature: Feature) -> String {
-    let all = ENTRIES.iter().filter(|entry| entry.support(feature).is_some());
-    let names: Vec<&str> = all.map(|entry| entry.name).collect();
+    alternatives(|entry| entry.support(feature).is_some())
+}
+
+/// The same for the likelihoods that have a capability.
+pub fn capable_of(face: &str) -> String {
+    alternatives(|entry| entry.faces.contains(&face))
+}
+
+fn alternatives(is_one: impl Fn(&Entry) -> bool) -> String {
+    let names: Vec<&str> = ENTRIES.iter().filter(|entry| is_one(entry)).map(|entry| entry.name).collect();
     match names.split_last() {
         Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
         _ => names.concat(),

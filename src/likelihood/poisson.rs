@@ -6,9 +6,10 @@ use crate::data::{Domain, Moments, Needs};
 use crate::error::{Error, Result};
 use crate::laws::{ColumnLaw, count};
 use crate::likelihood::counts::{CountFamily, Counts, LEAST, OfColumns, Separate, Tallied, Tally};
-use crate::likelihood::evidence::{GUARD, SHAPES, gamma_divergence, maximum_at};
+use crate::likelihood::evidence::{GUARD, maximum_at};
 use crate::likelihood::gamma;
-use crate::likelihood::{AtPoint, Draw, Estimate, Frame, FromParameters, Given, RowSource, row_by_row};
+use crate::likelihood::gamma_evidence::{SHAPES, gamma_divergence};
+use crate::likelihood::{AtPoint, Caution, Draw, Estimate, Frame, FromParameters, Given, RowSource, row_by_row};
 use crate::parallel::map;
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::registry::{DefaultValue, Entry, Feature, PRIOR, Parameter, ParameterKind, Range, Support};
@@ -110,6 +111,7 @@ impl Rates {
 
 impl CountFamily for Rates {
     const ESTIMATE: &'static str = "rate";
+    const CAUTIONS: &'static [(&'static str, Caution)] = &[("shape", Caution::Kept)];
 
     fn log_marginal(&self, own: Tallied<'_>) -> f64 {
         let columns = own.columns().zip(&self.0);

@@ -38,7 +38,7 @@ pub trait Scores<F: Scalar> {
     /// Packs components, each with a log weight to add, into the form that the scoring kernels read.
     ///
     /// # Errors
-    /// [`Error::Numerical`] naming the component that has no Cholesky factor.
+    /// [`crate::Error::Numerical`] naming the component that has no Cholesky factor.
     fn scorer(
         &self,
         components: &[Sufficient<'_>],
@@ -62,7 +62,7 @@ pub trait Scores<F: Scalar> {
     /// KL(q(phi_k) || p(phi_k)), nats.
     ///
     /// # Errors
-    /// As [`Conjugate::log_marginal`].
+    /// As [`crate::likelihood::Conjugate::log_marginal`].
     fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64>;
 
     /// Writes `log h(x)` of every row x to `out`, (n,), nats.

@@ -22,7 +22,6 @@ pub struct FewColumns<'a> {
 impl WithSimd for FewColumns<'_> {
     type Output = ();
 
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         match self.d {
@@ -34,7 +33,6 @@ impl WithSimd for FewColumns<'_> {
     }
 }
 
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 impl FewColumns<'_> {
     #[inline(always)]
     fn add<S: Simd, const D: usize>(self, simd: S) {

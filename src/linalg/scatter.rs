@@ -60,7 +60,6 @@ struct AddMoments<'a> {
 impl WithSimd for AddMoments<'_> {
     type Output = ();
 
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { rows, weights, d, sums, packed, weighted } = self;
@@ -96,7 +95,6 @@ impl WithSimd for AddMoments<'_> {
 }
 
 /// Adds the sum of rows that are `stride` vectors long.
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn add_sums<S: Simd>(simd: S, rows: &[S::f64s], stride: usize, sums: &mut [f64]) {
     for (vector, sums) in sums.chunks_mut(S::F64_LANES).enumerate() {
@@ -126,7 +124,6 @@ struct Products<'a, S: Simd> {
     stride: usize,
 }
 
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 impl<S: Simd> Products<'_, S> {
     /// Adds columns `first..first + H`; returns `H`. Columns within the whole vectors use the vectors from the one with
     /// the diagonal to the last whole one. Columns after the whole vectors use all vectors, so that the partial vector

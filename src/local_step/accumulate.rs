@@ -176,7 +176,6 @@ struct Weigh<'a> {
 impl WithSimd for Weigh<'_> {
     type Output = (f64, f64);
 
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) -> (f64, f64) {
         let Self { masses, rows, values, weights, entropies } = self;

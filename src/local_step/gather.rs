@@ -74,7 +74,6 @@ struct GatherRows<'a, F> {
 impl<F: Scalar> WithSimd for GatherRows<'_, F> {
     type Output = ();
 
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
         let Self { from, dimension, list, to } = self;
@@ -93,7 +92,6 @@ impl<F: Scalar> WithSimd for GatherRows<'_, F> {
 }
 
 /// Copies the listed rows of `D` columns. With so few columns an inner loop would cost more than the copy.
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn gather_narrow<F: Scalar, const D: usize>(from: &[F], list: &[u32], to: &mut [f64]) {
     let (from, _) = from.as_chunks::<D>();
@@ -103,7 +101,6 @@ fn gather_narrow<F: Scalar, const D: usize>(from: &[F], list: &[u32], to: &mut [
     }
 }
 
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn convert<F: Scalar>(row: &[F], to: &mut [f64]) {
     for (to, value) in to.iter_mut().zip(row) {

@@ -42,7 +42,7 @@ pub use nodes::{
 };
 use order::{Order, Places};
 use pairs::{Pairs, Sorting};
-pub use state::{LocalState, Memory};
+pub use state::LocalState;
 pub use tap::{Chunk, OwnOrder, Tap};
 pub use units::{Read, Units};
 pub use words::DocumentWords;

@@ -1,10 +1,11 @@
-//! What a local step keeps of a batch between visits: a cache and a memory.
+//! What a local step keeps of a batch between visits.
+
+use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::component::{ComponentId, Edit, EditLog};
-use crate::error::{Error, Result};
-use crate::local_step::{BatchTree, Bounds, DocumentCounts, Frontier};
+use crate::component::{ComponentId, EditLog};
+use crate::local_step::Bounds;
 
 /// The local state of one batch. It is stored with the batch and replays the edits of the list of components.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -13,7 +14,6 @@ pub struct LocalState {
     version: usize,
     #[serde(skip)]
     cache: Cache,
-    memory: Memory,
 }
 
 /// State that makes visits fast. Results do not depend on it, so it may be dropped at any time and is not saved.
@@ -26,20 +26,6 @@ pub(crate) struct Cache {
     /// Sum over units of mass x log base measure, nats. It depends on the units alone while the base measure is
     /// unchanged.
     pub log_base_measure: Option<f64>,
-    /// The tree with the statistics of the frontier, which can be recomputed from the rows.
-    tree: Option<Box<BatchTree>>,
-}
-
-/// State on which the results of a visit depend. It is saved, and follows the edits.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub enum Memory {
-    /// Rows need no memory.
-    #[default]
-    Nothing,
-    /// The counts of the topics of documents.
-    Documents(DocumentCounts),
-    /// The tree nodes that are units.
-    Tree(Frontier),
 }
 
 impl LocalState {
@@ -47,31 +33,6 @@ impl LocalState {
     /// tail, and for a component that was deleted.
     pub fn last_best(&self) -> &[Option<ComponentId>] {
         &self.cache.last_best
-    }
-
-    /// The state on which results depend.
-    pub fn memory(&self) -> &Memory {
-        &self.memory
-    }
-
-    /// Stores the counts of documents at the end of a complete visit.
-    pub fn remember_documents(&mut self, counts: DocumentCounts) {
-        self.memory = Memory::Documents(counts);
-    }
-
-    /// Stores the frontier with which later visits begin. Clears the cache, which belonged to other units.
-    pub fn open(&mut self, frontier: Frontier, tree: Option<Box<BatchTree>>) {
-        self.memory = Memory::Tree(frontier);
-        self.cache = Cache { tree, ..Cache::default() };
-    }
-
-    /// Lends the tree until [`LocalState::put_tree`].
-    pub(crate) fn take_tree(&mut self) -> Option<Box<BatchTree>> {
-        self.cache.tree.take()
-    }
-
-    pub(crate) fn put_tree(&mut self, tree: Box<BatchTree>) {
-        self.cache.tree = Some(tree);
     }
 
     /// Drops the cache.
@@ -98,51 +59,19 @@ impl LocalState {
 
     /// Replays the edits that this state has not yet seen.
     pub fn replay(&mut self, log: &EditLog) {
-        for edit in log.since(self.version) {
-            match edit {
-                Edit::Merge { keep, gone } => self.replace(*gone, Some(*keep)),
-                Edit::Delete { id } => self.replace(*id, None),
-                Edit::Append { .. } | Edit::Reorder { .. } => {}
+        // Identities are never reused, so one look-up after another finds where the units of a component are now.
+        let heirs: HashMap<ComponentId, Option<ComponentId>> = log.ended_since(self.version).collect();
+        for best in self.cache.last_best.iter_mut().filter(|_| !heirs.is_empty()) {
+            while let Some(heir) = best.and_then(|id| heirs.get(&id)) {
+                *best = *heir;
             }
         }
         self.version = log.version();
     }
 
-    fn replace(&mut self, from: ComponentId, to: Option<ComponentId>) {
-        self.cache.last_best.iter_mut().filter(|best| **best == Some(from)).for_each(|best| *best = to);
-        if let Memory::Documents(counts) = &mut self.memory {
-            counts.replace(from, to);
-        }
-    }
-
     /// Memory held, in bytes.
     pub fn bytes(&self) -> usize {
         let bounds = self.bounds().map_or(0, Bounds::bytes);
-        let counts = if let Memory::Documents(counts) = &self.memory { counts.bytes() } else { 0 };
-        let tree = self.cache.tree.as_ref().map_or(0, |tree| tree.bytes())
-            + if let Memory::Tree(Frontier::Nodes(starts)) = &self.memory { 4 * starts.capacity() } else { 0 };
-        size_of::<Self>() + tree + self.cache.last_best.capacity() * size_of::<Option<ComponentId>>() + bounds + counts
-    }
-
-    /// Serialises the memory.
-    ///
-    /// # Errors
-    /// [`Error::Format`] if serialisation fails.
-    pub fn save(&self) -> Result<Vec<u8>> {
-        postcard::to_stdvec(self).map_err(|error| Error::Format { message: error.to_string() })
-    }
-
-    /// Reads a state from [`LocalState::save`], with an empty cache.
-    ///
-    /// # Errors
-    /// [`Error::Format`] for anything else.
-    pub fn load(bytes: &[u8]) -> Result<Self> {
-        let (state, rest) =
-            postcard::take_from_bytes(bytes).map_err(|error| Error::Format { message: error.to_string() })?;
-        if rest.is_empty() {
-            Ok(state)
-        } else {
-            Err(Error::Format { message: "it is longer than a local state".into() })
-        }
+        size_of::<Self>() + self.cache.last_best.capacity() * size_of::<Option<ComponentId>>() + bounds
     }
 }

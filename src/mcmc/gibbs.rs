@@ -66,7 +66,6 @@ impl Sampler for CollapsedGibbs {
 /// eight, so that no scalar remainder loop is needed.
 struct Exponentials<'a>(&'a mut [[f64; 8]]);
 
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 impl WithSimd for Exponentials<'_> {
     type Output = bool;
 

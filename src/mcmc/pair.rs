@@ -88,12 +88,9 @@ impl TwoClusters {
                 Some(sides) => usize::from(sides[index]),
                 None => turn.draws.choose(&[1.0 - second, second]),
             };
-            let log_odds_of_side = if side == 1 { log_odds } else { -log_odds };
-            log_probability -= if log_odds_of_side > 0.0 {
-                (-log_odds_of_side).exp().ln_1p()
-            } else {
-                log_odds_of_side.exp().ln_1p() - log_odds_of_side
-            };
+            let log_ratio = if side == 1 { log_odds } else { -log_odds };
+            log_probability -=
+                if log_ratio > 0.0 { (-log_ratio).exp().ln_1p() } else { log_ratio.exp().ln_1p() - log_ratio };
             self.deal(turn, index, side)?;
         }
         Ok(log_probability)

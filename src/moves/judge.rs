@@ -3,6 +3,7 @@
 use crate::elbo;
 use crate::error::{Error, Result};
 use crate::model::Model;
+use crate::process::FreeSticks;
 use crate::simd::Scalar;
 use crate::special::ln_gamma;
 use crate::suffstats::{Sufficient, Summary};
@@ -60,6 +61,11 @@ impl<'a, F: Scalar> Judge<'a, F> {
         let elbo = elbo::collapsed(self.model, total)?;
         let tail = total.tail.map_or(0.0, |tail| tail.count);
         Ok(elbo.data + elbo.entropy + self.allocation(total.counts.clone(), tail))
+    }
+
+    /// As [`crate::process::Weights::free_sticks`].
+    pub(super) fn free_sticks(&self) -> Option<FreeSticks> {
+        self.model.process.free_sticks()
     }
 
     /// The part of the bound that belongs to the weights, L*(N), with the components sorted by decreasing counts as

@@ -24,6 +24,7 @@ mod kinds;
 mod look;
 mod lookahead;
 mod memory;
+mod nearest;
 mod parts;
 mod pass;
 mod payload;
@@ -36,6 +37,7 @@ mod seeding;
 mod seen;
 mod settling;
 mod state;
+mod weighing;
 
 use std::borrow::Cow;
 
@@ -44,6 +46,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::Result;
 use crate::simd::Scalar;
 
+pub use crate::payload::{Content, Payload};
 pub use bags::{Bag, Collect, Subsample};
 pub use deal::Visited;
 pub use finder::Finder;
@@ -51,7 +54,7 @@ pub use judge::{Judge, Part, is_gain, tried};
 pub use kinds::*;
 pub use look::Look;
 pub use memory::Failures;
-pub use payload::{Content, Payload, Payloads};
+pub use payload::Payloads;
 pub use plan::{Findings, Found, Plan, Proposal};
 pub use planning::Planning;
 pub use refit::RowCopies;

@@ -16,7 +16,7 @@ impl<F: Scalar> Round<'_, F> {
     /// Plans `pass` from the findings of the last one.
     ///
     /// # Errors
-    /// [`Error::Cancelled`]; [`Error::Numerical`].
+    /// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`].
     pub fn plan(&self, state: &mut MoveState, memo: &mut Memo, edits: &mut EditLog, pass: usize) -> Result<()> {
         let found = std::mem::take(&mut state.found);
         let mut next = state.clone();
@@ -59,7 +59,7 @@ impl<F: Scalar> Round<'_, F> {
     /// Adds the findings of the visit of a batch.
     ///
     /// # Errors
-    /// [`Error::Format`] for findings that the moves did not write.
+    /// [`crate::Error::Format`] for findings that the moves did not write.
     pub fn take(&self, state: &mut MoveState, batch: usize, findings: Findings) -> Result<()> {
         let MoveState { plan, found, .. } = state;
         found.parts.resize(self.n_batches, Vec::new());
@@ -85,7 +85,7 @@ impl<F: Scalar> Round<'_, F> {
     /// measure.
     ///
     /// # Errors
-    /// [`Error::Numerical`].
+    /// [`crate::Error::Numerical`].
     pub fn settle(
         &self,
         state: &mut MoveState,

@@ -10,8 +10,8 @@ use crate::process::partitions::foreign_values;
 use crate::process::random_measure::RandomMeasure;
 use crate::process::sticks::{break_sticks, modes, stick_source};
 use crate::process::{
-    Allocation, Auxiliary, Concentration, Occupancy, Partitions, Process, ProcessState, WeightSource, Weights,
-    gamma_sticks, point, refused, tail,
+    Allocation, Auxiliary, Concentration, FreeSticks, Occupancy, Partitions, Process, ProcessState, WeightSource,
+    Weights, gamma_sticks, point, refused, tail,
 };
 use crate::registry::{DefaultValue, Entry, Feature, Parameter, ParameterKind, Range, Support};
 use crate::rng::Draws;
@@ -104,6 +104,15 @@ impl Weights for DirichletProcess {
 
     fn is_ordered(&self) -> bool {
         true
+    }
+
+    fn free_sticks(&self) -> Option<FreeSticks> {
+        match self.concentration {
+            Concentration::Fixed(concentration) if self.is_nested() => {
+                Some(FreeSticks { discount: 0.0, concentration })
+            }
+            _ => None,
+        }
     }
 
     fn check_objective(&self, objective: Objective) -> Result<()> {

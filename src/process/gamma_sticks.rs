@@ -1,5 +1,5 @@
-//! Sticks Beta(1, concentration) with a Gamma prior on the concentration, and their joint posterior (mathematics 2f; Blei
-//! & Jordan 2006, appendix).
+//! Sticks Beta(1, concentration) with a Gamma prior on the concentration, and their joint posterior (mathematics 2f;
+//! Blei & Jordan 2006, appendix).
 
 use crate::process::sticks::break_sticks;
 use crate::process::{Allocation, Gamma};

@@ -39,6 +39,7 @@ pub use generalized_gamma::NormalizedGeneralizedGamma;
 pub use latent_dirichlet::LatentDirichlet;
 pub use partitions::{Auxiliary, Occupancy, Partitions, ProcessState};
 pub use pitman_yor::PitmanYor;
+pub use sticks::FreeSticks;
 pub use weights::{Allocation, WeightSource, Weights};
 
 /// A prior on weights and partitions. Its faces say what it supports, and an algorithm refuses a process without the

@@ -9,8 +9,8 @@ use crate::process::concentration::USUAL;
 use crate::process::random_measure::{LEAST_DISCOUNT, RandomMeasure, softplus};
 use crate::process::sticks::{break_sticks, modes, stick_source};
 use crate::process::{
-    Allocation, Auxiliary, Concentration, Occupancy, Partitions, Process, ProcessState, WeightSource, Weights, point,
-    refused,
+    Allocation, Auxiliary, Concentration, FreeSticks, Occupancy, Partitions, Process, ProcessState, WeightSource,
+    Weights, point, refused,
 };
 use crate::registry::{DefaultValue, Entry, Feature, Parameter, ParameterKind, Range, Support};
 use crate::rng::Draws;
@@ -108,6 +108,10 @@ impl Weights for PitmanYor {
 
     fn is_ordered(&self) -> bool {
         true
+    }
+
+    fn free_sticks(&self) -> Option<FreeSticks> {
+        Some(FreeSticks { discount: self.discount, concentration: self.concentration })
     }
 
     fn check_objective(&self, objective: Objective) -> Result<()> {

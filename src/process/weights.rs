@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 use crate::objective::Objective;
-use crate::process::{Concentration, Gamma, Process};
+use crate::process::{Concentration, FreeSticks, Gamma, Process};
 use crate::rng::Generator;
 
 /// The optimal q of the weights given counts, and its contribution to the bound. For a point estimate, expectations are
@@ -51,6 +51,11 @@ pub trait Weights: Process {
     fn is_nested(&self) -> bool;
     /// Whether the bound depends on the order of the components. Decreasing counts are then usually optimal.
     fn is_ordered(&self) -> bool;
+    /// The sticks, if their parameters are known and none is fixed. The change of the variational bound by a merge then
+    /// has a closed form.
+    fn free_sticks(&self) -> Option<FreeSticks> {
+        None
+    }
     /// Refuses an objective that this prior does not support.
     ///
     /// # Errors

@@ -9,7 +9,6 @@ pub(super) const FREE: f64 = -1.0;
 
 /// Inserts scores that beat the last ones into the descending lists, whose slots are `stride` vectors apart.
 // only-one: top-L selection
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 pub(super) fn insert<S: Simd, F: Scalar>(
     simd: S,

@@ -22,7 +22,6 @@ pub(super) struct NearList<F> {
 impl<F: Scalar> NearList<F> {
     /// Lists up to `width` components of each row, given the scores of all components, (K, rows), and the best of each
     /// row. Returns the number of slots in use. Call only inside [`crate::simd::Instructions::run`].
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     pub fn list<S: Simd>(&mut self, simd: S, all: &[F], best: RowBests<'_, F>, width: usize, margin: F) -> usize {
         let Self { scores, numbers, least, n_listed } = self;
@@ -82,7 +81,6 @@ pub(super) struct RowBests<'a, F> {
     pub numbers: &'a [F],
 }
 
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn clear_slot<F: Scalar>(scores: &mut [F], numbers: &mut [F], n: usize, slot: usize) {
     scores[slot * n..][..n].fill(F::NEG_INFINITY);
@@ -90,7 +88,6 @@ fn clear_slot<F: Scalar>(scores: &mut [F], numbers: &mut [F], n: usize, slot: us
 }
 
 /// Selects the best components of a row with more than fit into the slots.
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn keep_best<F: Scalar>(all: &[F], n: usize, row: usize, least: F, width: usize, scores: &mut [F], numbers: &mut [F]) {
     for slot in 0..width {

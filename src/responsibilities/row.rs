@@ -31,7 +31,6 @@ impl<F: Scalar> RowBest<F> {
     /// Finds the `width` best of the positive scores, best first; ties go to the lower component. Scores are padded to
     /// whole vectors with zeros. `likely` may hold `width` different components that are probably among the best: the
     /// least of their scores then bounds the search. Call only inside [`crate::simd::Instructions::run`].
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     pub fn list<S: Simd>(&mut self, simd: S, all: &[F], width: usize, likely: &[u32]) {
         let mut n = usize::MAX;
@@ -77,7 +76,6 @@ impl<F: Scalar> RowBest<F> {
 
     /// Writes the components whose scores are positive and at least `least` to the candidates, in order, and returns
     /// their number.
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn find<S: Simd>(&mut self, simd: S, all: &[F], least: F) -> usize {
         let vectors: &[F::Vector<S>] = bytemuck::cast_slice(all);
@@ -105,7 +103,6 @@ impl<F: Scalar> RowBest<F> {
 
     /// A score that at least `width` components reach, if one is quick to find: the `width`-th largest of the maxima
     /// of parts of the row. Otherwise zero.
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn bound<S: Simd>(&mut self, simd: S, all: &[F], width: usize) -> F {
         let vectors: &[F::Vector<S>] = bytemuck::cast_slice(all);
@@ -135,7 +132,6 @@ impl<F: Scalar> RowBest<F> {
     }
 
     /// For each of the first `n` remaining scores, counts those that are larger, or equal and earlier.
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn rank<S: Simd>(&mut self, simd: S, n: usize) {
         let lanes = size_of::<F::Vector<S>>() / size_of::<F>();

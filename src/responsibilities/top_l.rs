@@ -142,7 +142,6 @@ impl<F: Scalar> TopL<F> {
     ///
     /// # Panics
     /// If `out` is shorter than a group.
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     pub fn least<S: Simd>(&self, simd: S, group: usize, out: &mut [F]) -> bool {
         if !self.abandon {
@@ -168,7 +167,6 @@ impl<F: Scalar> TopL<F> {
     }
 
     /// Minimum score to be kept, for one row.
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     pub fn least_of(&self, row: usize) -> F {
         if self.collects == Collects::Near {
@@ -180,7 +178,6 @@ impl<F: Scalar> TopL<F> {
     }
 
     /// Writes the minimum score to be kept for listed rows, and infinity in the remaining entries.
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     pub fn least_listed(&self, list: &[u32], out: &mut [F]) {
         out.fill(F::INFINITY);
@@ -190,7 +187,6 @@ impl<F: Scalar> TopL<F> {
     }
 
     /// Collects the scores of one component for listed rows.
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     pub fn offer_listed(&mut self, component: usize, list: &[u32], scores: &[F]) {
         let (n, plain) = (self.n_padded, pulp::Scalar::new());
@@ -221,7 +217,6 @@ impl<F: Scalar> TopL<F> {
     ///
     /// # Panics
     /// If a row of the group has no score.
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     pub fn offer<S: Simd>(&mut self, simd: S, component: usize, group: usize, scores: &[F]) {
         let first = group * F::GROUP;
@@ -283,7 +278,6 @@ struct Normalize<'a, F> {
 impl<F: Scalar> WithSimd for Normalize<'_, F> {
     type Output = std::result::Result<(), usize>;
 
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> Self::Output {
         let Self { sink, components, values, log_normalizers } = self;
@@ -358,7 +352,6 @@ struct Slots<'a, F> {
     shares: &'a [f64],
 }
 
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 impl<F: Scalar> Slots<'_, F> {
     /// Writes the slots row by row; a fixed number of slots lets the compiler vectorise this.
     #[inline(always)]
@@ -394,7 +387,6 @@ impl<F: Scalar> Slots<'_, F> {
 }
 
 /// Converts a float component index to a position; 0 for an empty slot.
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn position<F: Scalar>(number: F) -> u32 {
     /// Adding this to an integer leaves the integer in the lowest bits. Unlike a checked conversion, this can be

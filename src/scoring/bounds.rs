@@ -56,7 +56,6 @@ impl Reach {
 }
 
 /// Lower bounds on the exact residuals, in steps, from the computed squared lengths and the lengths of the rows.
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 pub fn bounds_of<F: Scalar>(squares: &[F], reach: Reach, lengths: &[f32], out: &mut [u16]) {
     let scale = STEPS * (1.0 - reach.share);
@@ -69,7 +68,6 @@ pub fn bounds_of<F: Scalar>(squares: &[F], reach: Reach, lengths: &[f32], out: &
 }
 
 /// Rounds down to a whole number of steps, at least 0. NaN, the result of values beyond the range of `f32`, gives 0.
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn whole_steps(steps: f32) -> u16 {
     let down = steps - 0.5;
@@ -115,7 +113,6 @@ impl Scan {
 
     /// Lowers the bounds of one row of length `length` by the drifts, and returns for each component, padded to a
     /// multiple of eight, whether its log weight may reach `least`.
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     pub fn row(&mut self, values: &mut [u16], length: f32, least: f32) -> &[u8] {
         let n = values.len();

@@ -96,7 +96,6 @@ struct Offer<'a, F> {
 impl<F: Scalar> WithSimd for Offer<'_, F> {
     type Output = ();
 
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         offer_all(simd, self.scores, self.group, self.sink);

@@ -221,7 +221,6 @@ impl<F: Scalar> Scorer<F> for ColumnScorer<F> {
 }
 
 /// Multiplies the rows by the map, if there is one.
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn map_rows<'a, F: Scalar>(map: Option<&[F]>, d: usize, rows: &'a [F], space: &'a mut Lines<F>) -> &'a [F] {
     let Some(map) = map else { return rows };
@@ -247,7 +246,6 @@ struct ScoreColumns<'a, F> {
 impl<F: Scalar> WithSimd for ScoreColumns<'_, F> {
     type Output = ();
 
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { scorer, rows, spreads, sink, scratch } = self;
@@ -286,7 +284,6 @@ impl<F: Scalar> WithSimd for ScoreColumns<'_, F> {
 
 /// Replaces the scores of complete rows in a group by those they would have in a group without missing values, so that
 /// no score depends on other rows.
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn keep_complete<F: Scalar>(rows: &[F], d: usize, complete: &[F], scores: &mut [F]) {
     for (lane, _) in rows.chunks_exact(d).enumerate().filter(|(_, row)| !row.iter().any(|x| x.is_nan())) {
@@ -296,7 +293,6 @@ fn keep_complete<F: Scalar>(rows: &[F], d: usize, complete: &[F], scores: &mut [
     }
 }
 
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 impl<F: Scalar> ColumnScorer<F> {
     /// Scores four components, starting at `first`, for a group of rows without missing values.
     #[inline(always)]

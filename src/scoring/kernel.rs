@@ -96,7 +96,6 @@ impl<F: Scalar> Factors<F> {
     /// `columns`. With `wanted`, a part of the group is abandoned, with its partial sums, as soon as none of its rows
     /// is wanted. Returns the parts that were completed, the first in the last bit. Call only inside
     /// [`Instructions::run`].
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     pub fn squared_lengths<S: Simd>(
         &self,
@@ -125,13 +124,11 @@ pub struct Wanted<'a, F> {
 }
 
 /// `constant - q / 2`.
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 pub fn gaussian<S: Simd, F: Scalar>(simd: S, constant: F::Vector<S>, q: F::Vector<S>) -> F::Vector<S> {
     F::mul_add(simd, F::splat(simd, F::from_f64(-0.5)), q, constant)
 }
 
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn group<S: Simd, F: Scalar, const BAND: usize>(
     simd: S,
@@ -167,7 +164,6 @@ pub struct Parts {
     complete: u32,
 }
 
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 impl Parts {
     /// Whether part `part` was completed.
     #[inline(always)]
@@ -203,7 +199,6 @@ struct LaneColumns<'a, V> {
 
 impl<V> LaneColumns<'_, V> {
     /// The vectors of one column.
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn column(&self, column: usize) -> &[V; VECTORS] {
         self.vectors[column * self.stride..].first_chunk().expect("three vectors a column")
@@ -211,7 +206,6 @@ impl<V> LaneColumns<'_, V> {
 }
 
 /// The squared lengths and `true`. If none is wanted any more before the last band, the partial sums and `false`.
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn lengths<S: Simd, F: Scalar, const BAND: usize>(
     simd: S,
@@ -255,7 +249,6 @@ fn lengths<S: Simd, F: Scalar, const BAND: usize>(
 }
 
 /// Adds the squares of rows `first..first + H` of the factor; returns the unread rest of the factor.
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn band<'a, S: Simd, F: Scalar, const H: usize>(
     simd: S,

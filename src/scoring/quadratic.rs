@@ -62,7 +62,6 @@ impl<F: Scalar> QuadraticScorer<F> {
 
     /// Squared lengths and log weights of one component for a group of rows. With `least`, rows that cannot reach it
     /// may be abandoned; they then have a length that is too small and the log weight minus infinity.
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     pub(super) fn score_group<S: Simd>(
         &self,

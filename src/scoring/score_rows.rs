@@ -26,7 +26,6 @@ struct ScoreRows<'a, 'b, F> {
 impl<F: Scalar> WithSimd for ScoreRows<'_, '_, F> {
     type Output = ();
 
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { scorer, block, mut bounds, spreads, sink, scratch } = self;
@@ -101,7 +100,6 @@ impl<F: Scalar> Scorer<F> for QuadraticScorer<F> {
     }
 }
 
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 impl<F: Scalar> QuadraticScorer<F> {
     /// Scores every pair, abandoning those that cannot be kept.
     #[inline(always)]
@@ -265,7 +263,6 @@ impl<F: Scalar> QuadraticScorer<F> {
 }
 
 /// A dot product, eight terms at a time.
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
@@ -285,7 +282,6 @@ const MOST_ROWS: usize = 48;
 const MOST_LISTED: usize = 4;
 
 /// The component with which a group begins.
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn lead_of<F: Scalar>(leads: &[u32], group: usize) -> Option<usize> {
     match leads.get(group * F::GROUP) {
@@ -295,7 +291,6 @@ fn lead_of<F: Scalar>(leads: &[u32], group: usize) -> Option<usize> {
 }
 
 /// Adds the components that are not excluded, except for the lead.
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn push_alive(alive: &[u8], lead: u32, row: u32, pairs: &mut Vec<(u32, u32)>) {
     for (eight, alive) in (0..).zip(alive.as_chunks::<8>().0) {

@@ -126,7 +126,6 @@ pub struct Lists {
 
 impl Lists {
     /// Computes the lengths of all rows, rounded up.
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     pub fn measure<F: Scalar>(&mut self, rows: &[F], dimension: usize) {
         self.lengths.resize(rows.len() / dimension, 0.0);
@@ -191,7 +190,6 @@ pub struct Spreads<'a> {
 
 impl Spreads<'_> {
     /// Subtracts half of `term` of the spread of each listed node from its score.
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     pub fn take<F: Scalar>(&self, rows: std::ops::Range<usize>, scores: &mut [F], term: impl Fn(&[f64]) -> f64) {
         for (score, &node) in scores.iter_mut().zip(&self.list[rows]) {

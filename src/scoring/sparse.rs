@@ -173,7 +173,6 @@ struct ScoreSparse<'a, F> {
 impl<F: Scalar> WithSimd for ScoreSparse<'_, F> {
     type Output = ();
 
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { table, rows, sink, scratch } = self;
@@ -217,7 +216,6 @@ struct StoredRow<'a, F> {
 }
 
 /// The scores of a row in `N` vectors of components.
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn score_row<S: Simd, F: Scalar, const N: usize>(
     simd: S,
@@ -248,7 +246,6 @@ fn score_row<S: Simd, F: Scalar, const N: usize>(
 }
 
 /// Passes the scores of a group of rows, (K, `F::GROUP`), to the sink.
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 pub fn offer_all<S: Simd, F: Scalar>(simd: S, scores: &Lines<F>, group: usize, sink: &mut TopL<F>) {
     for (component, scores) in scores.chunks_exact(F::GROUP).enumerate() {

@@ -6,7 +6,6 @@ const LN_TWO_HIGH: f64 = f64::from_bits(0x3fe6_2e42_fee0_0000);
 const LN_TWO_LOW: f64 = 1.908_214_929_270_587_7e-10;
 
 /// `exp(x)` for `x <= 0`, relative error below 1e-15; zero below -708, where it would lose digits, and for NaN.
-#[allow(clippy::inline_always, reason = "compiled into loops of any instruction set")]
 #[inline(always)]
 pub fn exp_of_nonpositive(x: f64) -> f64 {
     /// Adding this to a number leaves the nearest integer in the lowest bits.
@@ -38,7 +37,6 @@ pub fn exp_of_nonpositive(x: f64) -> f64 {
 }
 
 /// `ln(x)` for finite `x > 0`, error below 1e-15 of the larger of 1 and the result.
-#[allow(clippy::inline_always, reason = "compiled into loops of any instruction set")]
 #[inline(always)]
 pub fn ln_of_positive(x: f64) -> f64 {
     const SQRT_HALF: u64 = std::f64::consts::FRAC_1_SQRT_2.to_bits();
@@ -59,7 +57,6 @@ pub fn ln_of_positive(x: f64) -> f64 {
 }
 
 /// `exp(digamma(x))` for `x > 0`, relative error below 1e-9; zero where it underflows, and at zero.
-#[allow(clippy::inline_always, reason = "compiled into loops of any instruction set")]
 #[inline(always)]
 pub fn exp_digamma(x: f64) -> f64 {
     let (above, below) = digamma_parts(x);
@@ -67,7 +64,6 @@ pub fn exp_digamma(x: f64) -> f64 {
 }
 
 /// `digamma(x)` for `x > 0`, error below 1e-9 of the larger of 1 and the result.
-#[allow(clippy::inline_always, reason = "compiled into loops of any instruction set")]
 #[inline(always)]
 pub fn digamma_of_positive(x: f64) -> f64 {
     let (above, below) = digamma_parts(x);
@@ -75,7 +71,6 @@ pub fn digamma_of_positive(x: f64) -> f64 {
 }
 
 /// `exp(digamma(x + 6))`, by its series in x + 11/2, and `digamma(x + 6) - digamma(x)`.
-#[allow(clippy::inline_always, reason = "compiled into loops of any instruction set")]
 #[inline(always)]
 fn digamma_parts(x: f64) -> (f64, f64) {
     let mut below = 0.0;

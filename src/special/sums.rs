@@ -29,7 +29,6 @@ pub fn sum_of_ln_gamma_differences(a: &[f64], counts: &[f64]) -> f64 {
 }
 
 /// `x` times a polynomial of its square.
-#[allow(clippy::inline_always, reason = "compiled into loops of any instruction set")]
 #[inline(always)]
 fn odd<const N: usize>(coefficients: &[f64; N], x: f64) -> f64 {
     let square = x * x;
@@ -48,7 +47,6 @@ struct Digammas<'a> {
 impl WithSimd for Digammas<'_> {
     type Output = f64;
 
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) -> f64 {
         let (eights, rest) = self.counts.as_chunks::<TOGETHER>();
@@ -82,7 +80,6 @@ struct LnGammas<'a> {
 impl WithSimd for LnGammas<'_> {
     type Output = f64;
 
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) -> f64 {
         let one_by_one = |a: &[f64], counts: &[f64]| -> f64 {
@@ -103,7 +100,6 @@ impl WithSimd for LnGammas<'_> {
 }
 
 /// Uses Stirling's series above the shifts, with one logarithm for the factors `(a + i + n) / (a + i)` of all shifts.
-#[allow(clippy::inline_always, reason = "compiled into loops of any instruction set")]
 #[inline(always)]
 fn add_ln_gammas(a: &[f64; TOGETHER], counts: &[f64; TOGETHER], parts: &mut [f64; TOGETHER]) {
     let (mut bases, mut above, mut below) = (*a, [1.0; TOGETHER], [1.0; TOGETHER]);

@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::suffstats::merges::retain;
+
 /// Sums over documents d of terms of q(pi_d) = Dir(theta_d), each document times its weight. Given these sums, the
 /// bound is a function of the common prior a of all documents (mathematics 11.2).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -66,10 +68,8 @@ impl DocumentTerms {
         self.arrays_mut().into_iter().for_each(|values| values[keep] += values[gone]);
     }
 
-    pub(super) fn remove(&mut self, k: usize) {
-        self.arrays_mut().into_iter().for_each(|values| {
-            values.remove(k);
-        });
+    pub(super) fn retain(&mut self, is_kept: &[bool]) {
+        self.arrays_mut().into_iter().for_each(|values| retain(values, is_kept));
     }
 
     pub(super) fn permute(&mut self, from: &[usize]) {

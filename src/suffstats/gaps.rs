@@ -62,22 +62,20 @@ impl PairGaps {
         }
     }
 
-    pub(super) fn merge(&mut self, keep: ComponentId, gone: ComponentId) {
-        match self {
-            Self::Unknown => {}
-            Self::Known(gaps) => {
-                let is_touched = |(a, b): &(_, _)| [*a, *b].iter().any(|id| *id == keep || *id == gone);
-                let touched: Vec<_> = gaps.keys().copied().filter(is_touched).collect();
-                for (a, b) in touched {
-                    let shared = gaps.remove(&(a, b)) != Some(0.0);
-                    let other = if a == keep || a == gone { b } else { a };
-                    if shared && other != keep && other != gone {
-                        gaps.insert(ordered(keep, other), f64::NAN);
-                    }
-                }
-            }
-            Self::Listed(_) => [keep, gone].into_iter().for_each(|id| self.delete(id)),
-        }
+    /// Follows merges of pairs (keep, gone), each component at most once.
+    pub(super) fn merge(&mut self, merges: &[(ComponentId, ComponentId)]) {
+        let owners: BTreeMap<ComponentId, ComponentId> =
+            merges.iter().flat_map(|&(keep, gone)| [(keep, keep), (gone, keep)]).collect();
+        let is_touched = |(a, b): &(ComponentId, ComponentId)| owners.contains_key(a) || owners.contains_key(b);
+        let owner = |id| owners.get(&id).copied().unwrap_or(id);
+        let is_known = matches!(self, Self::Known(_));
+        let Some(gaps) = self.listed_mut() else { return };
+        let (touched, rest): (BTreeMap<_, _>, _) =
+            std::mem::take(gaps).into_iter().partition(|(pair, _)| is_touched(pair));
+        *gaps = rest;
+        let shared = touched.into_iter().filter(|(_, gap)| is_known && *gap != 0.0);
+        let unknown = shared.map(|((a, b), _)| (owner(a), owner(b))).filter(|(a, b)| a != b);
+        gaps.extend(unknown.map(|(a, b)| (ordered(a, b), f64::NAN)));
     }
 
     pub(super) fn delete(&mut self, id: ComponentId) {

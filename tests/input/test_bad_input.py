@@ -1,4 +1,4 @@
-"""Bad input: which error, about which argument, and before any work."""
+"""Bad input: class and argument of the error, which is raised before any work."""
 
 import pickle
 import re
@@ -330,7 +330,7 @@ def test_bad_input(make: Maker, kind: type[Exception], argument: str) -> None:
 
 @pytest.mark.parametrize("make", NOT_SUPPORTED)
 def test_not_supported(make: Maker) -> None:
-    """What this version does not serve is refused, with words about what to do instead."""
+    """Unsupported requests are refused with an alternative."""
     with pytest.raises(sb.NotSupported) as caught:
         make()
     error = caught.value
@@ -371,7 +371,7 @@ def test_refused_moves_say_what_they_do_not_go_with(algorithm: Any, model: Any, 
 
 @pytest.mark.parametrize("value", [1.0, -0.1, NAN, INFINITY, "low", None, [0.5], True, 1j])
 def test_range_of_a_threshold_is_said(value: Any) -> None:
-    """Whatever is wrong with it."""
+    """The range is stated for every kind of wrong value."""
     with pytest.raises((sb.InvalidArgument, sb.InvalidType)) as caught:
         sb.Birth(threshold=value)
     assert caught.value.allowed == "a number from 0 on, below 1"
@@ -395,7 +395,7 @@ def test_classes_of_the_errors() -> None:
 
 
 def test_errors_survive_pickling() -> None:
-    """Worker processes send them home."""
+    """Worker processes pickle errors to return them."""
     errors: list[tuple[Maker, type[Any]]] = [
         (lambda: sb.Memoized(batches=0), sb.InvalidArgument),
         (lambda: sb.Stochastic(10, moves=(sb.Birth(),)), sb.NotSupported),
@@ -415,7 +415,7 @@ def test_errors_survive_pickling() -> None:
 
 
 def test_place_of_a_bad_number_is_named() -> None:
-    """In a million rows one wants to know which."""
+    """The error states the row and the column of a bad number."""
     with pytest.raises(sb.InvalidArgument) as caught:
         run(spoilt(NAN))
     assert "17" in caught.value.found
@@ -486,7 +486,7 @@ def test_an_empty_list_gets_no_advice_on_columns() -> None:
 
 
 def test_rows_out_of_range_are_numerical_errors() -> None:
-    """Finite rows, but not their squares: never nan or infinity in a result."""
+    """Finite rows with infinite squares never give nan or infinity in a result."""
     fit = fitted()
     with pytest.raises(sb.NumericalError):
         fit.predict(1e200 * ROWS)
@@ -550,7 +550,7 @@ def test_models_cannot_be_changed() -> None:
 
 
 def test_overflow_is_a_numerical_error() -> None:
-    """Finite data whose squares are not: an error, never nan in a result."""
+    """Finite data with infinite squares are an error, never nan in a result."""
     huge = 1e200 * ROWS
     with pytest.raises(sb.StickbreakError) as caught:
         sb.fit(MODEL, huge, sb.Full(max_passes=3), n_components=2, progress=False)

@@ -26,7 +26,7 @@ QUICK = sb.Full(max_passes=4, tol=0)
 
 
 def rows(n: int = 60, seed: int = 0) -> np.ndarray:
-    """Two clusters in three columns of different places and scales, so that no order can be mistaken for another."""
+    """Return two clusters in three columns of different locations and scales, so that every column order differs."""
     rng = np.random.default_rng(seed)
     return rng.normal(size=(n, 3)) * [1.0, 5.0, 0.2] + [0.0, 100.0, -7.0] + np.repeat([[0], [9]], n // 2, axis=0)
 
@@ -121,7 +121,7 @@ def test_names_that_are_not_strings() -> None:
     ) as caught:
         sb.fit(MODEL, mixed)
     assert caught.value.argument == "data"
-    # Labels that are all numbers say where a column stands.
+    # Numeric labels are positions.
     fit = sb.fit(MODEL, pd.DataFrame(X), QUICK, n_components=2)
     assert fit.column_names is None
     assert (fit.predict(pd.DataFrame(X, columns=NAMES)) == fit.predict(X)).all()
@@ -330,7 +330,7 @@ def test_columns_of_refused_values_are_named() -> None:
     fit = sb.fit(MODEL, frame, QUICK)
     other = sb.fit(sb.Mixture(likelihood=sb.DiagonalGaussian()), frame, QUICK, missing="marginalize")
     for value in (np.inf, np.nan):
-        # In another order the position would be misleading.
+        # With another column order, the position would be misleading.
         bad = frame[["width", "depth", "height"]].copy()
         bad.loc[7, "width"] = value
         calls: list[Callable[[], object]] = [

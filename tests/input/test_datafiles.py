@@ -1,4 +1,4 @@
-"""Data files: what they say is what is read, and whatever is wrong with one is named, to the line and the column."""
+"""Data files: content is read exactly, and errors state the line and the column."""
 
 import io
 import sys
@@ -27,7 +27,7 @@ def text(tmp_path: Path, content: str | bytes, name: str = "rows.csv") -> Path:
 
 
 def refused(path: Path, error: type[sb.StickbreakError] = sb.SourceError, **options: object) -> str:
-    """What is said of a file, less its name; an error of the file must name it."""
+    """Return the error message without the file's name, which it must contain."""
     with pytest.raises(error) as caught:
         datafiles.read(path, **options)
     message = str(caught.value)
@@ -36,7 +36,7 @@ def refused(path: Path, error: type[sb.StickbreakError] = sb.SourceError, **opti
     return message.removeprefix(f"{path}: ")
 
 
-# What is read
+# Content
 
 
 def test_npy_is_a_memory_map(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_parquet(tmp_path: Path) -> None:
     np.testing.assert_array_equal(data.rows, expected)
     assert data.rows.dtype == np.float64
     assert datafiles.read(path, columns=["single"]).rows.dtype == np.float32
-    # The weights are float64 whatever they were.
+    # Weights become float64.
     weighted = datafiles.read(path, columns=["single"], weight_column="whole")
     assert weighted.weights is not None
     assert weighted.weights.tolist() == [1, 2, 3, 4, 5]
@@ -270,7 +270,7 @@ def test_key(tmp_path: Path) -> None:
     assert "did you mean 'train'?" in refused(tmp_path / "rows.npz", sb.InvalidArgument, key="trian")
 
 
-# What is wrong with a file
+# Errors in files
 
 
 @pytest.mark.parametrize("suffix", datafiles.SUFFIXES)
@@ -306,7 +306,7 @@ def test_truncated(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore::stickbreak.ConversionWarning")
 @pytest.mark.parametrize("seed", range(3))
 def test_flipped_bits(tmp_path: Path, seed: int) -> None:
-    """A damaged file is refused, or read as what it now says."""
+    """A damaged file is refused, or read with its changed content."""
     np.save(tmp_path / "rows.npy", np.ones((5, 3)))
     np.savez(tmp_path / "rows.npz", np.ones((5, 3)))
     write_parquet(tmp_path / "rows.parquet", x=np.ones(50), y=np.arange(50))
@@ -353,7 +353,7 @@ def test_arrays_that_are_no_tables(tmp_path: Path, shape: tuple[int, ...]) -> No
 @pytest.mark.filterwarnings("always")  # as an error it would be taken for damage
 @pytest.mark.parametrize("rows", [2**50, 2**61, 2**62, 2**63])
 def test_arrays_that_are_too_large(tmp_path: Path, rows: int, recwarn: pytest.WarningsRecorder) -> None:
-    """A shape beyond memory, or beyond all numbers, is said of the file, and without a warning before."""
+    """A shape beyond memory or beyond any integer is an error about the file, without an earlier warning."""
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (rows, 8)})
     content = header.getvalue() + bytes(64)
@@ -481,7 +481,7 @@ def test_unknown_format(tmp_path: Path, name: str) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions of POSIX")
 @pytest.mark.parametrize("suffix", datafiles.SUFFIXES)
 def test_unreadable(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the system refuses; a link to itself is refused to every user, root too."""
+    """Files that the system refuses to open, such as a link to itself, which even root cannot open."""
     path = tmp_path / f"rows{suffix}"
     path.symlink_to(path)
     refused(path)

@@ -8,7 +8,7 @@ import pytest
 import stickbreak as sb
 from cases import LIKELIHOODS, LikelihoodName, clustered_rows
 
-# What the model does not see is the subject of tests/model/test_support.py.
+# Tests of columns that the model leaves out are in tests/model/test_support.py.
 pytestmark = pytest.mark.filterwarnings("ignore::stickbreak.SupportWarning")
 
 RNG = np.random.default_rng
@@ -90,12 +90,12 @@ DATA = [
 
 
 def own_model(likelihood: LikelihoodName) -> sb.Mixture:
-    own = sb.Gaussian() if likelihood == "gaussian" else sb.ZeroMeanGaussian()
-    return sb.Mixture(likelihood=own, process=sb.DirichletProcess())
+    chosen = sb.Gaussian() if likelihood == "gaussian" else sb.ZeroMeanGaussian()
+    return sb.Mixture(likelihood=chosen, process=sb.DirichletProcess())
 
 
 def assert_sound(fit: sb.Fit, rows: np.ndarray, total: float) -> None:
-    """Everything finite, the bound monotone, the masses right."""
+    """Assert that everything is finite, the bound is monotone, and masses are right."""
     bounds = np.array([record.objective for record in fit.history])
     assert np.isfinite(bounds).all()
     # Scales that are estimated may lose digits in directions without scatter.
@@ -132,13 +132,13 @@ def test_as_many_components_as_rows(likelihood: LikelihoodName) -> None:
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
 def test_identical_rows(likelihood: LikelihoodName) -> None:
-    """No spread at all: the covariance is zero, and the default scale must be a proper one all the same."""
+    """Identical rows have a covariance of zero; the default scale must still be positive definite."""
     rows = np.full((40, 2), 3.0)
     if likelihood == "gaussian":
-        own = sb.Gaussian(mean=[0.0, 0.0], mean_precision=0.1, dof=4.0, scale=np.eye(2))
+        given = sb.Gaussian(mean=[0.0, 0.0], mean_precision=0.1, dof=4.0, scale=np.eye(2))
     else:
-        own = sb.ZeroMeanGaussian(dof=4.0, scale=np.eye(2))
-    for model in [own_model(likelihood), sb.Mixture(likelihood=own, process=sb.DirichletProcess())]:
+        given = sb.ZeroMeanGaussian(dof=4.0, scale=np.eye(2))
+    for model in [own_model(likelihood), sb.Mixture(likelihood=given, process=sb.DirichletProcess())]:
         for init in ["kmeans++", "random"]:
             fit = sb.fit(model, rows, sb.Full(max_passes=10, tol=0.0), n_components=3, init=init, progress=False)
             assert_sound(fit, rows, 40)
@@ -147,7 +147,7 @@ def test_identical_rows(likelihood: LikelihoodName) -> None:
 
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_batches_without_weight(shuffle: bool) -> None:
-    """Whole batches, and most rows elsewhere, weigh nothing."""
+    """Test whole batches of weight zero, with most other rows of weight zero too."""
     rows = clustered_rows(RNG(11), 100, 2, 2)
     weights = (np.arange(100) % 7 == 0).astype(float)
     weights[:40] = 0.0
@@ -173,7 +173,7 @@ def test_weights_of_any_size(size: float) -> None:
 
 @pytest.mark.parametrize("offset", [1e4, 1e8])
 def test_offsets_change_nothing(offset: float) -> None:
-    """A full Gaussian is centred first, so that 1e8 in every number costs no more than its own rounding.
+    """Rows of a full Gaussian are centred first, so an offset of 1e8 costs only its own rounding.
 
     The rows are multiples of 2^-20, which float64 holds exactly at 1e8; what remains is the rounding of the column
     means, about 1e-8 here, which moves the bound by far less than the 1e-7 allowed.
@@ -192,7 +192,7 @@ def test_offsets_change_nothing(offset: float) -> None:
 
 
 def test_offset_in_single_precision() -> None:
-    """float32 at an offset of 1000: the data are rounded to 6e-5, and the answer is that of the rounded data."""
+    """float32 at an offset of 1000 rounds the data to 6e-5; the result is that of the rounded data."""
     rows = (clustered_rows(RNG(16), 300, 3, 4) + 1000.0).astype(np.float32)
     start = RNG(17).dirichlet(np.full(4, 0.3), 300)
     algorithm = sb.Full(sparsity=None, max_passes=0)
@@ -203,14 +203,14 @@ def test_offset_in_single_precision() -> None:
 
 
 def test_what_is_just_not_refused_is_sound() -> None:
-    """`fit` refuses what float64 would lose; up to there, the results are those of any other data."""
+    """`fit` refuses values that float64 would lose; just below that limit, results are as for any other data."""
     rows = clustered_rows(RNG(18), 100, 2, 2)
-    for own, moved in [
+    for chosen, moved in [
         (sb.Gaussian(scale=1e-11 * np.eye(2)), rows),
         (sb.Gaussian(mean=[1e5, -1e5]), rows),
         (sb.ZeroMeanGaussian(), rows + 1e6),
     ]:
-        model = sb.Mixture(likelihood=own, process=sb.DirichletProcess())
+        model = sb.Mixture(likelihood=chosen, process=sb.DirichletProcess())
         fit = sb.fit(model, moved, sb.Full(max_passes=10, tol=0.0), n_components=3, progress=False)
         assert np.isfinite(fit.log_predictive(moved)).all()
         bounds = np.array([record.objective for record in fit.history])
@@ -218,7 +218,7 @@ def test_what_is_just_not_refused_is_sound() -> None:
 
 
 def test_sizes_change_nothing_but_units() -> None:
-    """A power of two moves no bit but those of the exponents: the same clusters, the bound less its log volume."""
+    """Scaling by a power of two changes only exponents: same clusters, and the bound minus the log volume."""
     rows = clustered_rows(RNG(19), 200, 2, 3)
     algorithm = sb.Full(max_passes=8, tol=0.0)
     options = {"init": np.arange(200) % 3, "progress": False}

@@ -1,4 +1,4 @@
-"""Docword files: what they say is what is read, and whatever is wrong with one is named, to the line."""
+"""Docword files: content is read exactly, and errors state the line."""
 
 import gzip
 from pathlib import Path

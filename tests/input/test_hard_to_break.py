@@ -1,4 +1,4 @@
-"""What hostile use found once: each is a typed error now, or works."""
+"""Regressions from hostile use: each case is a typed error, or works."""
 
 import os
 import stat

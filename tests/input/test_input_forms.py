@@ -1,4 +1,4 @@
-"""The same numbers in other clothes: order, strides, byte order, memory maps, other types, tables."""
+"""The same numbers in other forms: order, strides, byte order, memory maps, other types, tables."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ ALGORITHM = sb.Memoized(batches=3, sparsity=2, max_passes=3, tol=0.0)
 
 @pytest.fixture(scope="module")
 def rows() -> np.ndarray:
-    """Small integers: every type below holds them exactly."""
+    """Return small integers, which every type below represents exactly."""
     rng = np.random.default_rng(0)
     return (rng.integers(-9, 10, (2500, 3)) + rng.choice([-20, 20], (2500, 1))).astype(np.float64)
 
@@ -68,7 +68,7 @@ LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 def test_layout(rows: np.ndarray, dtype: type, layout: Callable[[np.ndarray], np.ndarray]) -> None:
-    """How the rows lie in memory is nobody's business: the same bits."""
+    """The memory layout of rows changes no bit."""
     reference = rows.astype(dtype)
     assert bits(layout(reference), reference) == bits(reference, reference)
 
@@ -105,7 +105,7 @@ def test_half_becomes_single(rows: np.ndarray) -> None:
 
 
 def test_conversions_are_said_once() -> None:
-    """Under the usual filters: one line for each kind in a process, wherever the calls are; none for lists."""
+    """With default filters, each kind of conversion warns once per process, for any caller; lists do not warn."""
     script = """
 import numpy as np, stickbreak as sb
 rows = np.random.default_rng(0).integers(-50, 50, size=(40, 2))

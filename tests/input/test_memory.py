@@ -1,4 +1,4 @@
-"""What does not fit in memory is refused before the work begins; a refused allocation would end the process."""
+"""Data that do not fit in memory are refused before work begins; a failed allocation would end the process."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Data files as people have them: missing values, compressed text, standard input, folders, ids, Parquet out."""
+"""Common data files: missing values, compressed text, standard input, folders, ids, Parquet output."""
 
 import gzip
 import io
@@ -198,7 +198,7 @@ def test_ids_are_kept(suffix: str, out: str, tmp_path: Path, capsys: pytest.Capt
         (["predict", model, data, "--out", result], "component", fit.predict(ROWS)),
         (["score", model, data, "--rows", result], "log_predictive", fit.log_predictive(ROWS)),
     ]:
-        # Lists add up where an option is given again.
+        # Repeated options are concatenated.
         kept = ["--keep", "id,group"] if suffix == ".csv" else ["--keep", "id", "--keep", "group"]
         assert ran(*command, *kept) == 0, capsys.readouterr().err
         if out == ".json":
@@ -289,7 +289,7 @@ def test_large_tables_come_back_to_the_bit(fast: bool, tmp_path: Path, monkeypat
     rng = np.random.default_rng(0)
     values = np.concatenate([rng.normal(size=500), rng.normal(size=500) * 1e300, [0.0, -0.0, 5e-324, 1.0, 0.1]])
     table = np.column_stack([values, values[::-1]])
-    ids = {"id": [f'"{at}", no' for at in range(len(values))]}
+    ids = {"id": [f'"{number}", no' for number in range(len(values))]}
     output.write_table(str(tmp_path / "out.csv"), ["a", "b,c"], table, "key", ids)
     data = datafiles.read(tmp_path / "out.csv", keep=["id"])
     assert (data.names, data.kept) == (("a", "b,c"), ids)

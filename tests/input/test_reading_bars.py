@@ -61,7 +61,7 @@ def test_the_command_line_shows_a_bar(
     assert f"read {path.name}:" in capsys.readouterr().err
     assert main([*arguments, "--quiet"]) == 0
     assert "read" not in capsys.readouterr().err
-    # Left to itself it shows on a terminal alone.
+    # By default it is shown only on a terminal.
     monkeypatch.setattr(progress, "_is_watched", lambda: False)
     assert main(arguments) == 0
     assert "read" not in capsys.readouterr().err
@@ -85,7 +85,7 @@ def test_a_fit_from_a_path_says_how_much_has_been_read(tmp_path: Path, monkeypat
     assert all(text.startswith("reading ") for text in before)
     assert "reading 17%" in before
     assert "reading 100%" in before
-    # From the first pass on the passes themselves move the bar.
+    # After reading, passes advance the bar.
     assert len(passes) == len(fit.history)
     assert not any("reading" in text for text in passes)
 

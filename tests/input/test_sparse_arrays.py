@@ -1,4 +1,4 @@
-"""Sparse arrays whose parts were written to: an error that names the part, or the sums that SciPy would make."""
+"""Sparse arrays with modified parts: an error that names the part, or SciPy's result."""
 
 import subprocess
 import sys
@@ -23,9 +23,9 @@ def run(table: Any) -> sb.Fit:
     return sb.fit(MODEL, table, sb.Full(max_passes=3), n_components=2)
 
 
-def put(part: str, at: int, value: int) -> Damage:
+def put(part: str, index: int, value: int) -> Damage:
     def damage(table: Any) -> None:
-        getattr(table, part)[at] = value
+        getattr(table, part)[index] = value
 
     return damage
 
@@ -35,7 +35,7 @@ def cut(part: str) -> Damage:
 
 
 def empty_but_wild(table: Any) -> None:
-    """Say that there are no values, with a place far outside in between; SciPy looks no further then."""
+    """Set the number of values to zero and an offset far outside, which SciPy does not check."""
     table.indptr = np.zeros_like(table.indptr)
     table.indptr[1] = 10**9
 

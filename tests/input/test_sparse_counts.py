@@ -1,4 +1,4 @@
-"""Sparse counts of many words: summaries of batches hold their non-zeros, and no result depends on that."""
+"""Sparse counts of many words: batch summaries store nonzeros only, which changes no result."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ LIKELIHOODS = [sb.Multinomial(), sb.Poisson(), sb.Bernoulli()]
 
 
 def table(n: int, seed: int = 0) -> tuple[sparse.csr_array, NDArray[np.int64]]:
-    """Six words a row, five of them among the twenty of its group."""
+    """Return rows of six words, five of them among the twenty words of the row's group."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(K, size=n)
     columns = 20 * labels[:, np.newaxis] + rng.integers(20, size=(n, 6))
@@ -46,13 +46,13 @@ def assert_same_bits(a: sb.Fit, b: sb.Fit) -> None:
         np.testing.assert_array_equal(values, b.components[name])
 
 
-@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=lambda own: type(own).__name__)
+@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=lambda value: type(value).__name__)
 @pytest.mark.parametrize("moves", [(), (sb.Birth(), sb.Merge(), sb.Delete())], ids=["no moves", "moves"])
 def test_sparse_rows_come_to_what_dense_rows_come_to(likelihood: Likelihood, moves: tuple[Move, ...]) -> None:
     rows, labels = counts_for(likelihood, 400)
     start = labels + K * (np.arange(400) % 2)
     algorithm = sb.Memoized(batches=4, max_passes=12, tol=0, moves=moves)
-    found, expected = (fit(likelihood, own, algorithm, init=start) for own in (rows, rows.toarray()))
+    found, expected = (fit(likelihood, table_form, algorithm, init=start) for table_form in (rows, rows.toarray()))
 
     assert found.n_components == expected.n_components
     assert found.elbo == pytest.approx(expected.elbo, rel=1e-9)
@@ -61,7 +61,7 @@ def test_sparse_rows_come_to_what_dense_rows_come_to(likelihood: Likelihood, mov
     assert (np.diff(bounds) >= -1e-9 * np.abs(bounds[1:])).all()
 
 
-@pytest.mark.parametrize("likelihood", LIKELIHOODS[:2], ids=lambda own: type(own).__name__)
+@pytest.mark.parametrize("likelihood", LIKELIHOODS[:2], ids=lambda value: type(value).__name__)
 def test_threads_change_no_bit(likelihood: Likelihood) -> None:
     rows, labels = counts_for(likelihood, 500)
     algorithm = sb.Memoized(batches=5, max_passes=6, tol=0, moves=(sb.Birth(), sb.Merge(), sb.Delete()))
@@ -69,7 +69,7 @@ def test_threads_change_no_bit(likelihood: Likelihood) -> None:
     assert_same_bits(one, two)
 
 
-@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=lambda own: type(own).__name__)
+@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=lambda value: type(value).__name__)
 @pytest.mark.parametrize("passes", [1, 4])
 def test_a_run_goes_on_from_a_checkpoint_to_the_same_bits(likelihood: Likelihood, passes: int, tmp_path: Path) -> None:
     rows, labels = counts_for(likelihood, 500)
@@ -89,7 +89,7 @@ def test_automatic_batches_have_as_many_values_as_columns(n: int, words: int, ba
     rows, labels = table(n)
     rows.resize((n, words))
     found, expected = (
-        fit(sb.Multinomial(), rows, sb.Memoized(batches=own, max_passes=2, tol=0), init=labels)
-        for own in ("auto", batches)
+        fit(sb.Multinomial(), rows, sb.Memoized(batches=setting, max_passes=2, tol=0), init=labels)
+        for setting in ("auto", batches)
     )
     assert_same_bits(found, expected)

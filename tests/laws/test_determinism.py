@@ -16,8 +16,8 @@ def rows() -> np.ndarray:
 
 
 def model_of(likelihood: LikelihoodName, process: ProcessName) -> sb.Mixture:
-    own = sb.Gaussian() if likelihood == "gaussian" else sb.ZeroMeanGaussian()
-    return sb.Mixture(likelihood=own, process=make_process(process, 9, 1.0))
+    chosen = sb.Gaussian() if likelihood == "gaussian" else sb.ZeroMeanGaussian()
+    return sb.Mixture(likelihood=chosen, process=make_process(process, 9, 1.0))
 
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
@@ -76,7 +76,7 @@ def test_same_seed_same_bits_and_other_seed_other_bits(rows: np.ndarray) -> None
 
 
 def test_seed_decides_batches_too(rows: np.ndarray) -> None:
-    """With labels as the start nothing else is random."""
+    """With labels as the start, only the batches are random."""
     labels = np.arange(N) % 5
     model = model_of("gaussian", "dirichlet_process")
 
@@ -90,7 +90,7 @@ def test_seed_decides_batches_too(rows: np.ndarray) -> None:
 
 @pytest.mark.parametrize("n", [1, 4096, 4097, 20_000])
 def test_threads_of_a_sample(rows: np.ndarray, n: int) -> None:
-    """Of several blocks, with rows from the prior among them."""
+    """Samples of several blocks, including rows from the prior."""
     for likelihood in (sb.Gaussian(), sb.DiagonalGaussian(), sb.SphericalGaussian()):
         process = sb.DirichletProcess(concentration=500.0)
         model = sb.Mixture(likelihood=likelihood, process=process)

@@ -25,7 +25,7 @@ SPARSITIES = (1, 2, 3, 4, 5, None)
 
 @given(cases(), st.integers(1, 7), st.booleans())
 def test_elbo_of_given_responsibilities(case: Case, n_batches: int, shuffle: bool) -> None:
-    """One global step from given responsibilities: the bound is theirs, whatever the batches and the sparsity."""
+    """One global step from given responsibilities has their bound, for any batches and any sparsity."""
     expected = oracle.elbo_of_responsibilities(case.rows, case.responsibilities, case.mixture, case.weights)
     batches = min(n_batches, len(case.rows))
     for sparsity in [None, case.n_components]:
@@ -41,7 +41,7 @@ def test_elbo_of_given_responsibilities(case: Case, n_batches: int, shuffle: boo
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
 @pytest.mark.parametrize("process", PROCESSES)
 def test_elbo_at_every_sparsity(likelihood: LikelihoodName, process: ProcessName, support: int) -> None:
-    """Responsibilities with L non-zeros a row are taken as they are at every sparsity from L on."""
+    """Responsibilities with L nonzeros per row are used unchanged at every sparsity of at least L."""
     case = make_case(support, n_components=5, support=support, likelihood=likelihood, process=process, weighted=True)
     expected = oracle.elbo_of_responsibilities(case.rows, case.responsibilities, case.mixture, case.weights)
     for sparsity in SPARSITIES[support - 1 :]:

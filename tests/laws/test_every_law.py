@@ -18,10 +18,10 @@ from oracles.models import Array
 
 
 def same_size(case: Case, process: str, n_components: int) -> sb.Mixture:
-    """The model of a case with another number of components, where the process has one of its own."""
+    """Return the model of a case with another number of components, if the process fixes the number."""
     if process == "finite":
-        own = sb.FiniteDirichlet(n_components=n_components, concentration=case.model.process.concentration)
-        return sb.Mixture(likelihood=case.model.likelihood, process=own)
+        finite = sb.FiniteDirichlet(n_components=n_components, concentration=case.model.process.concentration)
+        return sb.Mixture(likelihood=case.model.likelihood, process=finite)
     return case.model
 
 
@@ -117,7 +117,7 @@ def test_twice_is_weight_two(likelihood: str, process: str) -> None:
 @every_likelihood
 @every_process
 def test_empty_component_at_the_end(likelihood: str, process: str) -> None:
-    """Number 11: nothing at all changes for nested truncations at a fixed concentration; elsewhere the bound falls.
+    """Number 11: nested truncations at a fixed concentration do not change; otherwise the bound falls.
 
     The amount is that of the prior of the weights alone, and a component that holds nothing is at its prior.
     """
@@ -125,11 +125,11 @@ def test_empty_component_at_the_end(likelihood: str, process: str) -> None:
     longer = np.column_stack([case.responsibilities, np.zeros(len(case.rows))])
     fit = fit_from(case, START)
     other = fit_from(replaced(case, responsibilities=longer, model=same_size(case, process, 5)), START)
-    counts, own = case.weights @ longer, case.mixture.process
-    if own.has_tail:
-        change = own.collapsed(np.append(counts, 0.0)) - own.collapsed(np.append(counts[:-1], 0.0))
+    counts, prior = case.weights @ longer, case.mixture.process
+    if prior.has_tail:
+        change = prior.collapsed(np.append(counts, 0.0)) - prior.collapsed(np.append(counts[:-1], 0.0))
     else:
-        change = own.collapsed(counts) - own.collapsed(counts[:-1])
+        change = prior.collapsed(counts) - prior.collapsed(counts[:-1])
     if PROCESSES[process].nested:
         assert change == pytest.approx(0.0, abs=1e-12)
     else:

@@ -30,7 +30,7 @@ def test_the_bound_never_falls(problem: Problem) -> None:
 
 @given(problems())
 def test_the_bound_is_that_of_the_responsibilities(problem: Problem) -> None:
-    """Number 6: whatever the batches have remembered."""
+    """Number 6, for any remembered batches."""
     check_recomputed_elbo(problem.model, problem.X, problem.algorithm, **problem.options)
 
 

@@ -36,7 +36,7 @@ def test_all_components_is_dense(case: Case, passes: int) -> None:
 
 @given(cases(weighted=False))
 def test_one_component_is_hard(case: Case) -> None:
-    """Number 7: L = 1 gives every row to its best component, ties to the first."""
+    """Number 7: L = 1 assigns every row to its best component; ties go to the first."""
     fit = fit_from(case, sb.Full(sparsity=1, max_passes=2, tol=0.0))
     hard = fit.predict_proba(case.rows, sparse=True).toarray()
     scores = oracle.local_scores(case.rows, case.mixture, globals_of(fit))
@@ -50,7 +50,7 @@ def test_one_component_is_hard(case: Case) -> None:
 
 
 def test_ties_go_to_the_first_component() -> None:
-    """Three components that start alike stay alike, so a hard row goes to the first of them."""
+    """Three components with equal starts stay equal, so hard rows go to the first."""
     case = make_case(0, n_components=3, process="finite_dirichlet")
     even = dataclasses.replace(case, responsibilities=np.full((60, 3), 1 / 3))
     fit = fit_from(even, sb.Full(sparsity=None, max_passes=0))
@@ -75,7 +75,7 @@ def test_support(case: Case, sparsity: int) -> None:
 
 @given(cases(support=1, weighted=False))
 def test_bound_grows_with_the_support(case: Case) -> None:
-    """Number 7: at the same globals, one local step reaches more the more components it may use."""
+    """Number 7: at the same globals, the bound after one local step rises with the sparsity."""
     fits = [fit_from(case, sb.Full(sparsity=sparsity, max_passes=0)) for sparsity in range(1, case.n_components + 1)]
     assert len({fit.elbo for fit in fits}) == 1
     reached = [fit.evaluate(case.rows) for fit in fits]
@@ -126,8 +126,8 @@ def test_gap_of_twins(likelihood: LikelihoodName) -> None:
 
 @given(cases(weighted=False), SPARSITIES)
 def test_predicted_merge(case: Case, sparsity: int) -> None:
-    """Number 9: the change of the bound by a merge, from statistics, counts and the gap, is the recomputed one, and
-    never more than what the gap leaves out of it.
+    """Number 9: the predicted change of the bound by a merge equals the recomputed one, and
+    never exceeds the change without the gap.
     """
     if case.n_components == 1:
         return

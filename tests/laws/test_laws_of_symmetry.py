@@ -32,7 +32,7 @@ def replaced(case: Case, **changes: object) -> Case:
 
 @given(cases(), st.integers(1, 5))
 def test_twice_is_weight_two(case: Case, sparsity: int) -> None:
-    """Number 10: every row twice is weight two, for the bound and for every number of the passes that follow."""
+    """Number 10: duplicated rows equal weight two, in the bound and in every number of later passes."""
     weighted = replaced(case, weights=2.0 * case.weights)
     twice = replaced(
         case,
@@ -42,7 +42,7 @@ def test_twice_is_weight_two(case: Case, sparsity: int) -> None:
     )
     for passes in [0, 3]:
         algorithm = sb.Full(sparsity=min(sparsity, case.n_components), max_passes=passes, tol=0.0)
-        # Sparsity cuts no given responsibilities here, because it is dense where nothing has been computed yet.
+        # Given responsibilities are not made sparse before the first pass.
         algorithm = START if passes == 0 else algorithm
         fit, other = fit_from(weighted, algorithm), fit_from(twice, algorithm)
         assert other.elbo == pytest.approx(fit.elbo, rel=1e-9, abs=1e-9 * case.scale)
@@ -53,14 +53,14 @@ def test_twice_is_weight_two(case: Case, sparsity: int) -> None:
 
 @given(cases())
 def test_doubled_data_do_not_double_the_bound(case: Case) -> None:
-    """Number 10: the terms of the prior stay single."""
+    """Number 10: doubled data do not double the terms of the prior."""
     fit = fit_from(case).elbo
     assert fit_from(replaced(case, weights=2.0 * case.weights)).elbo != pytest.approx(2.0 * fit, rel=1e-9)
 
 
 @given(cases(process="dirichlet_process", min_rows=8), st.integers(1, 3))
 def test_empty_component_at_the_end(case: Case, n_empty: int) -> None:
-    """Number 11: under the nested truncation it changes nothing at all."""
+    """Number 11: under the nested truncation an empty last component changes nothing."""
     padded = np.column_stack([case.responsibilities, np.zeros((len(case.rows), n_empty))])
     fit, other = fit_from(case), fit_from(replaced(case, responsibilities=padded))
     assert other.elbo == pytest.approx(fit.elbo, rel=1e-11, abs=1e-11 * case.scale)
@@ -108,7 +108,7 @@ def test_decreasing_counts_are_the_best_order(case: Case, seed: int) -> None:
 
 @given(cases(), SEEDS)
 def test_labels_of_components(case: Case, seed: int) -> None:
-    """Number 13: a permutation is nothing to a finite mixture; to sticks it is one only after sorting by size."""
+    """Number 13: finite mixtures do not depend on the order of components; sticks do not after sorting by size."""
     order = np.random.default_rng(seed).permutation(case.n_components)
     passes = sb.Full(sparsity=None, max_passes=3, tol=0.0)
     if isinstance(case.model.process, sb.DirichletProcess):
@@ -129,20 +129,20 @@ def sorted_by_size(case: Case, responsibilities: np.ndarray) -> np.ndarray:
 
 
 def moved_model(case: Case, matrix: np.ndarray, shift: np.ndarray) -> sb.Mixture:
-    own = case.model.likelihood
-    scale = matrix @ own.scale @ matrix.T
+    before = case.model.likelihood
+    scale = matrix @ before.scale @ matrix.T
     scale = (scale + scale.T) / 2
-    if isinstance(own, sb.ZeroMeanGaussian):
-        return sb.Mixture(likelihood=sb.ZeroMeanGaussian(dof=own.dof, scale=scale), process=case.model.process)
+    if isinstance(before, sb.ZeroMeanGaussian):
+        return sb.Mixture(likelihood=sb.ZeroMeanGaussian(dof=before.dof, scale=scale), process=case.model.process)
     likelihood = sb.Gaussian(
-        mean=matrix @ own.mean + shift, mean_precision=own.mean_precision, dof=own.dof, scale=scale
+        mean=matrix @ before.mean + shift, mean_precision=before.mean_precision, dof=before.dof, scale=scale
     )
     return sb.Mixture(likelihood=likelihood, process=case.model.process)
 
 
 @given(cases(), SEEDS, st.integers(1, 5))
 def test_affine_maps(case: Case, seed: int, sparsity: int) -> None:
-    """Number 14: x -> A x + t moves the bound by -N log |det A| and nothing else; without t where the mean is zero."""
+    """Number 14: x -> A x + t changes the bound by -N log |det A| only; zero-mean models use t = 0."""
     rng, dimension = np.random.default_rng(seed), case.rows.shape[1]
     matrix = positive_definite(rng, dimension) @ np.linalg.qr(rng.standard_normal((dimension, dimension)))[0]
     shift = 3.0 * rng.standard_normal(dimension)
@@ -165,8 +165,8 @@ def test_affine_maps(case: Case, seed: int, sparsity: int) -> None:
 def test_default_hyper_parameters_follow_units(likelihood: LikelihoodName, process: ProcessName) -> None:
     """The rule for hyper-parameters left None commutes with a change of the units of each column."""
     case = make_case(4, likelihood=likelihood, process=process)
-    own = sb.Gaussian() if likelihood == "gaussian" else sb.ZeroMeanGaussian()
-    model = sb.Mixture(likelihood=own, process=case.model.process)
+    chosen = sb.Gaussian() if likelihood == "gaussian" else sb.ZeroMeanGaussian()
+    model = sb.Mixture(likelihood=chosen, process=case.model.process)
     factors = np.array([2.5, 1e-3, 40.0])
     fit = fit_from(replaced(case, model=model), START)
     other = fit_from(replaced(case, model=model, rows=case.rows * factors), START)

@@ -121,7 +121,7 @@ def test_one_row_one_component(case: Case) -> None:
 
 @given(cases(process="dirichlet_process", min_rows=8))
 def test_rows_without_weight_and_empty_components_add_nothing(case: Case) -> None:
-    """Number 19 as far as it can be seen: what has no mass has no part in the bound."""
+    """Number 19: rows without weight and empty components contribute nothing to the bound."""
     fit = fit_from(case)
     rows = np.vstack([case.rows, case.rows + 5.0])
     weights = np.concatenate([case.weights, np.zeros(len(case.rows))])

@@ -32,9 +32,9 @@ def rows(request: pytest.FixtureRequest) -> np.ndarray:
 
 
 def both(likelihood: LikelihoodName, rows: np.ndarray, algorithm: object) -> tuple[sb.Fit, sb.Fit]:
-    own = sb.Gaussian if likelihood == "gaussian" else sb.ZeroMeanGaussian
+    kind = sb.Gaussian if likelihood == "gaussian" else sb.ZeroMeanGaussian
     # What is estimated away from a start between clusters would magnify any difference.
-    model = sb.Mixture(likelihood=own(prior="rule"), process=sb.DirichletProcess())
+    model = sb.Mixture(likelihood=kind(prior="rule"), process=sb.DirichletProcess())
     start = np.random.default_rng(0).dirichlet(np.full(5, 0.3), len(rows))
     double = sb.fit(model, rows, algorithm, init=start, progress=False)
     single = sb.fit(double.model, rows.astype(np.float32), algorithm, init=start, progress=False)

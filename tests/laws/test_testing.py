@@ -1,4 +1,4 @@
-"""`stickbreak.testing` itself: what is drawn is what was asked for, and every check finds what it is for."""
+"""`stickbreak.testing` itself: strategies respect their arguments, and every check finds its violation."""
 
 import dataclasses
 import subprocess
@@ -21,7 +21,7 @@ ROWS = generators.clustered_rows(np.random.default_rng(0), 120, 2, 3)
 MODEL = sb.Mixture(likelihood=sb.Gaussian())
 
 
-# What is drawn
+# Strategies
 
 
 @pytest.mark.parametrize("kind", Likelihood.__subclasses__())
@@ -184,7 +184,7 @@ NEW_LIKELIHOOD = """
 
 
 def test_a_new_likelihood_is_drawn_and_checked_unasked() -> None:
-    """In a process of its own, because the registry cannot forget."""
+    """Runs in a separate process, because a registry entry cannot be removed."""
     script = textwrap.dedent(NEW_LIKELIHOOD)
     subprocess.run([sys.executable, "-c", script], check=True, timeout=300)
 
@@ -196,7 +196,7 @@ def test_without_hypothesis_the_extra_is_named() -> None:
     assert "pip install 'stickbreak[testing]'" in run.stderr
 
 
-# What the checks find
+# Checks
 
 
 def test_sound_fits_pass() -> None:
@@ -231,7 +231,7 @@ def test_a_wrong_evaluation_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_wrong_table_of_responsibilities_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another table than that of the local step: its bound is not that of one more pass."""
+    """A table that differs from the local step has another bound than one more pass."""
     monkeypatch.setattr(laws, "responsibilities_of", lambda fit, rows: np.full((len(rows), fit.n_components), 1 / 3))
     raised(testing.check_recomputed_elbo)
 
@@ -248,7 +248,7 @@ def test_a_summary_with_a_constant_in_it_is_found(monkeypatch: pytest.MonkeyPatc
 
 
 def test_an_infinite_summary_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Although infinities add."""
+    """Infinite summaries are found although infinities are additive."""
     summary_of = laws.summary_of
 
     def doctored(*args: object) -> dict[str, np.ndarray]:
@@ -269,7 +269,7 @@ def test_answers_that_depend_on_the_neighbours_are_found(monkeypatch: pytest.Mon
 
 
 def test_a_start_that_depends_on_the_order_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Weights that stay behind when the rows move."""
+    """A start with weights that do not move with the rows is found."""
     options = {"sample_weight": np.linspace(0.1, 3.0, len(ROWS))}
     testing.check_permutation(MODEL, ROWS, n_components=3, **options)
     run = laws.run

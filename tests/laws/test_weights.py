@@ -1,4 +1,4 @@
-"""`sample_weight`: weight two is two rows that share their responsibilities, weight zero is no row."""
+"""`sample_weight`: weight two equals two rows with equal responsibilities, weight zero equals no row."""
 
 import numpy as np
 import pytest
@@ -11,8 +11,8 @@ ALGORITHMS = [sb.Full(sparsity=2, max_passes=4, tol=0.0), sb.Full(sparsity=None,
 
 def own_model(likelihood: LikelihoodName, process: ProcessName = "dirichlet_process") -> sb.Mixture:
     """A model whose hyper-parameters follow the data, and so the weights."""
-    own = sb.Gaussian() if likelihood == "gaussian" else sb.ZeroMeanGaussian()
-    return sb.Mixture(likelihood=own, process=make_process(process, 4, 1.3))
+    chosen = sb.Gaussian() if likelihood == "gaussian" else sb.ZeroMeanGaussian()
+    return sb.Mixture(likelihood=chosen, process=make_process(process, 4, 1.3))
 
 
 def assert_same(fit: sb.Fit, other: sb.Fit) -> None:
@@ -63,7 +63,7 @@ def test_ones_are_no_weights(likelihood: LikelihoodName) -> None:
 
 
 def test_weights_travel_with_their_rows_through_the_batches() -> None:
-    """Heavy and light rows come from different clusters: mixed up, the weights of the clusters would be too."""
+    """Heavy and light rows come from different clusters, so mixed-up weights would change the clusters' weights."""
     rng = np.random.default_rng(4)
     labels = rng.integers(2, size=4000)
     rows = rng.standard_normal((4000, 2)) + np.where(labels, 10.0, -10.0)[:, None]

@@ -29,10 +29,10 @@ def test_erratum_1_the_tail_is_a_sum_of_exponentials() -> None:
     log_weights = StickBreaking(concentration).expected_log_weights(np.vstack([state.eta, beyond]))
     naturals = [*state.naturals, case.mixture.likelihood.prior_natural]
     expected = [case.mixture.likelihood.expected_log_likelihood(each, case.rows) for each in naturals]
-    own = log_weights[: fit.n_components] + np.column_stack(expected[:-1])
+    finite_scores = log_weights[: fit.n_components] + np.column_stack(expected[:-1])
     scores = log_weights[fit.n_components :] + np.asarray(expected[-1])[:, None]
     tail = logsumexp(scores, axis=1)
-    exact = np.exp(tail - np.logaddexp(logsumexp(own, axis=1), tail))
+    exact = np.exp(tail - np.logaddexp(logsumexp(finite_scores, axis=1), tail))
     found = fit.predict_proba(case.rows, tail=True)[:, -1]
     np.testing.assert_allclose(found, exact, rtol=1e-9)
     assert found.min() > 0
@@ -100,15 +100,15 @@ def test_erratum_10_a_merge_gains_the_log_normaliser_of_the_prior(process: str) 
     responsibilities = case.responsibilities
     merged = np.column_stack([responsibilities[:, 0] + responsibilities[:, 1], responsibilities[:, 2]])
     change = fit_from(replaced(case, responsibilities=merged), START).elbo - fit.elbo
-    likelihood, own = case.mixture.likelihood, case.mixture.process
+    likelihood, process_of_case = case.mixture.likelihood, case.mixture.process
     prior = likelihood.log_normaliser(likelihood.prior_natural)
     first, second = state.naturals[:2]
     ratio = likelihood.log_normaliser(first + second - likelihood.prior_natural)
     ratio -= likelihood.log_normaliser(first) + likelihood.log_normaliser(second)
-    tail = [0.0] if own.has_tail else []
+    tail = [0.0] if process_of_case.has_tail else []
     counts = [np.append(own_counts, tail) for own_counts in (merged.sum(0), responsibilities.sum(0))]
     gap = oracle.pair_gaps(responsibilities)[0, 1]
-    rest = own.collapsed(counts[0]) - own.collapsed(counts[1]) - gap
+    rest = process_of_case.collapsed(counts[0]) - process_of_case.collapsed(counts[1]) - gap
     assert change == pytest.approx(ratio + prior + rest, rel=1e-9, abs=1e-8)
     assert abs(ratio + rest - change) == pytest.approx(abs(prior), rel=1e-6)
     assert abs(prior) > 0.1

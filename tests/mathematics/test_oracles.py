@@ -85,8 +85,8 @@ def test_beta_expectations_by_quadrature() -> None:
     eta = np.array([[2.5, 3.5], [1.2, 0.9]])
     expected = oracle.StickBreaking(1.0).expected_log_weights(eta)
 
-    def mean_of(function: object, own: Array) -> float:
-        density = stats.beta(*own).pdf
+    def mean_of(function: object, parameters: Array) -> float:
+        density = stats.beta(*parameters).pdf
         return float(integrate.quad(lambda v: density(v) * function(v), 0, 1, limit=200)[0])  # type: ignore[operator]
 
     first = mean_of(np.log, eta[0])
@@ -139,10 +139,10 @@ def test_pair_gaps_are_lost_entropy() -> None:
     _, responsibilities, weights = problem(8)
     responsibilities[:10, 0] = 0.0
     responsibilities /= responsibilities.sum(1, keepdims=True)
-    gaps, own = oracle.pair_gaps(responsibilities, weights), oracle.entropies(responsibilities, weights)
+    gaps, entropies = oracle.pair_gaps(responsibilities, weights), oracle.entropies(responsibilities, weights)
     for a, b in itertools.combinations(range(3), 2):
         merged = responsibilities[:, a] + responsibilities[:, b]
-        lost = own[a] + own[b] + weights @ xlogy(merged, merged)
+        lost = entropies[a] + entropies[b] + weights @ xlogy(merged, merged)
         assert gaps[a, b] == gaps[b, a] == pytest.approx(lost, rel=1e-10)
 
 
@@ -182,7 +182,9 @@ def test_evidence_bounds_the_elbo(likelihood: Likelihood) -> None:
 def test_ewens_probabilities_sum_to_one() -> None:
     sizes = [np.bincount(partition).tolist() for partition in evidence.set_partitions(6)]
     assert len(sizes) == 203  # the sixth Bell number
-    assert logsumexp([evidence.log_ewens(own, 0.8) for own in sizes]) == pytest.approx(0.0, abs=1e-12)
+    assert logsumexp([evidence.log_ewens(sizes_of_blocks, 0.8) for sizes_of_blocks in sizes]) == pytest.approx(
+        0.0, abs=1e-12
+    )
 
 
 def test_one_batch_memoized_is_full() -> None:
@@ -243,7 +245,7 @@ def test_divergence_is_a_gap_of_log_likelihoods() -> None:
 def test_divergence_of_a_row_to_its_own_centre_is_zero(likelihood: Likelihood) -> None:
     assert isinstance(likelihood, oracle.NormalWishart | oracle.ZeroMeanWishart)
     rows = problem(16, n=5)[0]
-    centres = [likelihood.prior_natural + own for own in likelihood.sufficient_statistics(rows)]
+    centres = [likelihood.prior_natural + statistics for statistics in likelihood.sufficient_statistics(rows)]
     divergence = oracle.kmeans_divergence(rows, likelihood, centres)
     np.testing.assert_allclose(np.diag(divergence), 0.0, atol=1e-12)
     assert (divergence > -1e-12).all()

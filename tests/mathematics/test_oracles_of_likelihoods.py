@@ -84,7 +84,7 @@ def test_expectations_are_gradients_of_the_log_normaliser(likelihood: Likelihood
 @of_exponential
 def test_predictive_is_a_difference_of_log_normalisers(likelihood: Likelihood) -> None:
     natural, rows = posterior(likelihood), rows_for(likelihood, 3, 5)
-    added = [likelihood.log_normaliser(natural + own) for own in likelihood.sufficient_statistics(rows)]
+    added = [likelihood.log_normaliser(natural + statistics) for statistics in likelihood.sufficient_statistics(rows)]
     expected = np.array(added) - likelihood.log_normaliser(natural) + likelihood.log_base_measure(rows)
     np.testing.assert_allclose(likelihood.log_predictive(natural, rows), expected, rtol=1e-10, atol=1e-10)
 
@@ -102,11 +102,11 @@ def test_marginal_is_a_product_of_predictives(likelihood: Likelihood) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_marginal_by_bayes_rule(likelihood: Likelihood, seed: int) -> None:
     """log m(X) = log p(X | phi) + log p(phi) - log p(phi | X) at any phi, all by SciPy's densities."""
-    rows, own = rows_for(likelihood, seed, 6), points_of(likelihood)
-    point = own.most_likely(rows_for(likelihood, seed + 10, 9), np.ones(9), 0.3)
+    rows, points = rows_for(likelihood, seed, 6), points_of(likelihood)
+    point = points.most_likely(rows_for(likelihood, seed + 10, 9), np.ones(9), 0.3)
     after = copy.copy(likelihood)
     after.prior_natural = likelihood.posterior(likelihood.sufficient_statistics(rows).sum(0))
-    expected = own.log_density(point, rows).sum() + own.log_prior(point) - points_of(after).log_prior(point)
+    expected = points.log_density(point, rows).sum() + points.log_prior(point) - points_of(after).log_prior(point)
     assert likelihood.log_marginal(rows) == pytest.approx(expected, rel=1e-9)
 
 
@@ -134,17 +134,17 @@ def moved(point: Point, rng: np.random.Generator) -> Point:
 @pytest.mark.parametrize("seed", range(5))
 def test_point_estimates_are_the_best_points(likelihood: Likelihood, seed: int) -> None:
     """No point nearby has a larger likelihood, or with the prior a larger density."""
-    rows, rng, own = rows_for(likelihood, 20, 12), np.random.default_rng(seed), points_of(likelihood)
+    rows, rng, points = rows_for(likelihood, 20, 12), np.random.default_rng(seed), points_of(likelihood)
     weights = np.random.default_rng(5).random(12)
     for ridge in (0.0, 0.3):
-        likely = own.most_likely(rows, weights, ridge)
+        likely = points.most_likely(rows, weights, ridge)
         other = moved(likely, rng)
-        values = [weights @ (own.log_density(point, rows) - own.blur(point, ridge)) for point in (likely, other)]
+        values = [weights @ (points.log_density(point, rows) - points.blur(point, ridge)) for point in (likely, other)]
         assert values[1] <= values[0]
-    mode = own.mode(weights @ likelihood.sufficient_statistics(rows))
+    mode = points.mode(weights @ likelihood.sufficient_statistics(rows))
 
     def density(point: Point) -> float:
-        return float(weights @ own.log_density(point, rows) + own.log_prior(point))
+        return float(weights @ points.log_density(point, rows) + points.log_prior(point))
 
     assert density(moved(mode, rng)) <= density(mode)
 
@@ -152,10 +152,10 @@ def test_point_estimates_are_the_best_points(likelihood: Likelihood, seed: int) 
 @of_complete
 def test_plug_in_is_near_the_mode_with_many_rows(likelihood: Likelihood) -> None:
     """Posterior mean, mode and maximum likelihood are one point in the limit; 4000 rows are near it."""
-    rows, own = rows_for(likelihood, 30, 4000), points_of(likelihood)
+    rows, points = rows_for(likelihood, 30, 4000), points_of(likelihood)
     statistics = likelihood.sufficient_statistics(rows).sum(0)
-    likely = own.most_likely(rows, np.ones(len(rows)), 0.0)
-    for point in [own.mode(statistics), own.plug_in(likelihood.posterior(statistics))]:
+    likely = points.most_likely(rows, np.ones(len(rows)), 0.0)
+    for point in [points.mode(statistics), points.plug_in(likelihood.posterior(statistics))]:
         assert point.keys() == likely.keys()
         for name, value in point.items():
             np.testing.assert_allclose(value, likely[name], rtol=0.01, atol=0.005)

@@ -54,7 +54,7 @@ def test_split_changes_are_recomputed(likelihood: str, process: str) -> None:
         dealt = moves.split(responsibilities, 1, shares, case.mixture)
         after = moves.bound(case.rows, dealt, case.mixture, case.weights)
         assert found == pytest.approx(after - before, abs=1e-10 * case.scale)
-        if n_parts == 2:  # what the children's merge would undo
+        if n_parts == 2:  # the inverse of a merge of the children
             ledger = moves.Ledger.of(case.rows, dealt, case.mixture, case.weights)
             assert found == pytest.approx(-ledger.merge_change(1, case.n_components), abs=1e-10 * case.scale)
 
@@ -81,7 +81,7 @@ def test_gaps(seed: int, support: int) -> None:
 
 @pytest.mark.parametrize("process", [name for name, kind in kinds.PROCESSES.items() if kind.nested])
 def test_an_empty_component_changes_nothing(process: str) -> None:
-    """Property 11: appended to the components; of rows in a tail it would have a share."""
+    """Property 11: an empty component appended last changes nothing."""
     case = make_case(0, process=process, weighted=True)
     responsibilities = with_tail(case.responsibilities, case.mixture, case.n_components)
     before = moves.bound(case.rows, responsibilities, case.mixture, case.weights)
@@ -93,11 +93,13 @@ def test_an_empty_component_changes_nothing(process: str) -> None:
 
 @pytest.mark.parametrize("likelihood", ["gaussian", "poisson"])
 def test_renormalised_rows(likelihood: str) -> None:
-    """Property 17: a delete leaves responsibilities of all rows, and those of other rows alone."""
+    """Property 17: after a delete every row has responsibilities, and rows without the component are unchanged."""
     case = make_case(3, n=40, likelihood=likelihood, support=2)
     responsibilities = with_tail(case.responsibilities, case.mixture, case.n_components)
-    own = responsibilities[:, 2] > 0
+    has_component = responsibilities[:, 2] > 0
     after = moves.renormalised(case.rows, responsibilities, case.mixture, 2)
     np.testing.assert_allclose(after.sum(1), 1.0, rtol=1e-12)
-    assert own.any()
-    np.testing.assert_allclose(after[~own], np.delete(responsibilities, 2, axis=1)[~own], rtol=1e-12)
+    assert has_component.any()
+    np.testing.assert_allclose(
+        after[~has_component], np.delete(responsibilities, 2, axis=1)[~has_component], rtol=1e-12
+    )

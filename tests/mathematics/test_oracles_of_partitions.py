@@ -33,8 +33,8 @@ def test_partitions_follow_their_law(law: str) -> None:
     rng = np.random.default_rng(0)
     drawn = Counter(tuple(partitions.draw_partition(LAWS[law], 4, rng).tolist()) for _ in range(5_000))
     possible = probabilities > 0
-    assert sum(drawn[labels] for labels, own in zip(every, possible, strict=True) if not own) == 0
-    counts = [drawn[labels] for labels, own in zip(every, possible, strict=True) if own]
+    assert sum(drawn[labels] for labels, is_possible in zip(every, possible, strict=True) if not is_possible) == 0
+    counts = [drawn[labels] for labels, is_possible in zip(every, possible, strict=True) if is_possible]
     assert stats.chisquare(counts, 5_000 * probabilities[possible]).pvalue > 1e-6
 
 

@@ -45,7 +45,7 @@ def counts_for(process: Process) -> Array:
 
 @of_process
 def test_collapsed_form_is_a_maximum(process: Process) -> None:
-    """It is the general form at eta, and no eta nearby reaches more."""
+    """The collapsed form equals the general form at eta, and no eta nearby is larger."""
     counts = counts_for(process)
     eta = process.update(counts)
 
@@ -99,7 +99,7 @@ def test_falling_counts_are_the_best_order_of_truncated_sticks_at_concentration_
 
 
 def test_order_never_costs() -> None:
-    """What the engines do with the order raises the bound or leaves it, under any process and concentration."""
+    """Reordering by the engines never lowers the bound, under any process and concentration."""
     rng = np.random.default_rng(3)
     for concentration in (0.2, 1.0, 1.3, 6.0):
         for kind in (StickBreaking, TruncatedStick, TailedStick):
@@ -142,7 +142,7 @@ def test_truncated_process_gives_every_labelling_its_probability() -> None:
 def test_partition_probabilities_sum_to_one(concentration: float, discount: float) -> None:
     sizes = [np.bincount(labels).tolist() for labels in evidence.set_partitions(6)]
     assert len(sizes) == 203  # the sixth Bell number
-    total = logsumexp([evidence.log_ewens(own, concentration, discount) for own in sizes])
+    total = logsumexp([evidence.log_ewens(sizes_of_blocks, concentration, discount) for sizes_of_blocks in sizes])
     assert total == pytest.approx(0.0, abs=1e-12)
 
 
@@ -195,7 +195,7 @@ def test_gamma_evidence_is_a_mean_over_concentrations() -> None:
     """p(X) = E p(X | concentration), with draws from the prior; 5 standard errors, fixed seed."""
     rows, likelihood = problem(3, n=4)[0], LIKELIHOODS["gaussian"]
     draws = np.random.default_rng(2).gamma(1.5, 1 / 0.7, 400)
-    given = [evidence.log_evidence_dirichlet_process(rows, likelihood, own) for own in draws]
+    given = [evidence.log_evidence_dirichlet_process(rows, likelihood, concentration) for concentration in draws]
     values = np.exp(np.array(given) - max(given))
     exact = np.exp(evidence.log_evidence_gamma(rows, likelihood, 1.5, 0.7) - max(given))
     assert abs(values.mean() - exact) < 5 * values.std() / np.sqrt(len(draws))
@@ -271,7 +271,7 @@ def test_interpolated_statistics_are_interpolated_parameters(likelihood: Likelih
     """Number 18: (1 - rho) lambda + rho (lambda_0 + S') is the parameter of the interpolated statistics."""
     rows, responsibilities = problem(9)
     mixture = oracle.Specification(likelihood, StickBreaking(1.0))
-    first, second = (engines.Totals.of(rows, own, mixture) for own in (responsibilities, responsibilities[::-1]))
+    first, second = (engines.Totals.of(rows, table, mixture) for table in (responsibilities, responsibilities[::-1]))
     mixed = first.towards(second, 0.3).state(mixture)
     for natural, one, other in zip(
         mixed.naturals, first.state(mixture).naturals, second.state(mixture).naturals, strict=True
@@ -300,7 +300,7 @@ def test_sequential_start_gives_every_row_its_place(process: Process) -> None:
 @pytest.mark.parametrize("sparsity", [1, 2, None])
 @pytest.mark.parametrize("name", ["nested", "finite"])
 def test_point_objectives_never_fall(objective: point_engine.Objective, sparsity: int | None, name: str) -> None:
-    """Of weights and components at once, with the terms of the prior for MAP. Counts keep every estimate inside."""
+    """Point objectives never fall, with the terms of the prior for MAP. All counts are positive."""
     rng = np.random.default_rng(11)
     labels = rng.integers(3, size=60)
     rows = rng.poisson(np.array([[2.0, 9.0], [12.0, 1.0], [5.0, 4.0]])[labels]).astype(float)

@@ -43,10 +43,12 @@ def test_the_predictive_is_the_integral(shape: float, d: int) -> None:
     # Rows of no weight keep the data; a concentration near zero leaves the prior no weight.
     model = sb.Mixture(likelihood=likelihood, process=sb.FiniteDirichlet(n_components=1))
     fit = sb.fit(model, rows, sb.Full(max_passes=1), sample_weight=np.full(12, 1e-3), progress=False)
-    own = {name: values[0] for name, values in fit.components.items()}
+    parameters = {name: values[0] for name, values in fit.components.items()}
     for far in (0.0, 1.0, 30.0, 1e4, 1e8):
-        row = own["mean"].copy()
+        row = parameters["mean"].copy()
         row[0] += far
-        wanted = log_integral(far**2, d, float(own["shape"]), float(own["rate"]), float(own["mean_precision"]))
+        wanted = log_integral(
+            far**2, d, float(parameters["shape"]), float(parameters["rate"]), float(parameters["mean_precision"])
+        )
         found = fit.log_predictive(row[None])[0]
         assert found == pytest.approx(wanted, rel=1e-8, abs=1e-8), (far, found, wanted)

@@ -13,34 +13,34 @@ from kinds import LIKELIHOODS, every_process, public
 from oracles.models import Array
 
 
-def affine_gaussian(own: Any, matrix: Array, shift: Array) -> dict[str, Any]:
-    return {"mean": matrix @ own.mean + shift, "scale": matrix @ own.scale @ matrix.T}
+def affine_gaussian(likelihood: Any, matrix: Array, shift: Array) -> dict[str, Any]:
+    return {"mean": matrix @ likelihood.mean + shift, "scale": matrix @ likelihood.scale @ matrix.T}
 
 
-def affine_zero_mean(own: Any, matrix: Array, shift: Array) -> dict[str, Any]:
-    return {"scale": matrix @ own.scale @ matrix.T}
+def affine_zero_mean(likelihood: Any, matrix: Array, shift: Array) -> dict[str, Any]:
+    return {"scale": matrix @ likelihood.scale @ matrix.T}
 
 
-def affine_diagonal(own: Any, matrix: Array, shift: Array) -> dict[str, Any]:
-    return {"mean": matrix @ own.mean + shift, "rate": np.diag(matrix) ** 2 * own.rate}
+def affine_diagonal(likelihood: Any, matrix: Array, shift: Array) -> dict[str, Any]:
+    return {"mean": matrix @ likelihood.mean + shift, "rate": np.diag(matrix) ** 2 * likelihood.rate}
 
 
-def affine_spherical(own: Any, matrix: Array, shift: Array) -> dict[str, Any]:
-    return {"mean": matrix @ own.mean + shift, "rate": squared_scale(matrix) * own.rate}
+def affine_spherical(likelihood: Any, matrix: Array, shift: Array) -> dict[str, Any]:
+    return {"mean": matrix @ likelihood.mean + shift, "rate": squared_scale(matrix) * likelihood.rate}
 
 
-def affine_product(own: Any, matrix: Array, shift: Array) -> dict[str, Any]:
-    changed = affine_spherical(own, matrix, shift)
-    return changed | {"mean_precision": own.mean_precision / squared_scale(matrix)}
+def affine_product(likelihood: Any, matrix: Array, shift: Array) -> dict[str, Any]:
+    changed = affine_spherical(likelihood, matrix, shift)
+    return changed | {"mean_precision": likelihood.mean_precision / squared_scale(matrix)}
 
 
-def affine_known(own: Any, matrix: Array, shift: Array) -> dict[str, Any]:
-    return {"mean": matrix @ own.mean + shift, "covariance": matrix @ own.covariance @ matrix.T}
+def affine_known(likelihood: Any, matrix: Array, shift: Array) -> dict[str, Any]:
+    return {"mean": matrix @ likelihood.mean + shift, "covariance": matrix @ likelihood.covariance @ matrix.T}
 
 
-def affine_known_general(own: Any, matrix: Array, shift: Array) -> dict[str, Any]:
+def affine_known_general(likelihood: Any, matrix: Array, shift: Array) -> dict[str, Any]:
     inverse = np.linalg.inv(matrix)
-    return affine_known(own, matrix, shift) | {"mean_precision": inverse.T @ own.mean_precision @ inverse}
+    return affine_known(likelihood, matrix, shift) | {"mean_precision": inverse.T @ likelihood.mean_precision @ inverse}
 
 
 def squared_scale(matrix: Array) -> float:
@@ -81,11 +81,11 @@ def map_for(likelihood: str, rng: np.random.Generator, dimension: int) -> tuple[
 def test_affine_maps(likelihood: str, process: str) -> None:
     """Number 14: the same responsibilities; bound and density less the logarithm of the volume."""
     case = make_case(11, likelihood=likelihood, process=process, weighted=True)
-    own, rng = case.model.likelihood, np.random.default_rng(11)
+    before, rng = case.model.likelihood, np.random.default_rng(11)
     matrix, shift = map_for(likelihood, rng, case.rows.shape[1])
-    changed = AFFINE[likelihood](own, matrix, shift)
+    changed = AFFINE[likelihood](before, matrix, shift)
     changed = {name: symmetric(value) if np.ndim(value) == 2 else value for name, value in changed.items()}
-    model = sb.Mixture(likelihood=dataclasses.replace(own, **changed), process=case.model.process)
+    model = sb.Mixture(likelihood=dataclasses.replace(before, **changed), process=case.model.process)
     moved = replaced(case, rows=case.rows @ matrix.T + shift, model=model)
     volume = float(np.linalg.slogdet(matrix)[1])
     fit, other = fit_from(case, passes(3, 2)), fit_from(moved, passes(3, 2))
@@ -101,9 +101,9 @@ def test_default_parameters_follow_scale_and_place(likelihood: str) -> None:
     all together.
     """
     case = make_case(12, likelihood=likelihood)
-    own = public(LIKELIHOODS[likelihood].public)
+    kind = public(LIKELIHOODS[likelihood].public)
     options = {"base": "product"} if likelihood == "spherical_product" else {}
-    model = sb.Mixture(likelihood=own(**options), process=sb.DirichletProcess())
+    model = sb.Mixture(likelihood=kind(**options), process=sb.DirichletProcess())
     factor, shift = 250.0, np.array([3.0, -40.0, 0.5])
     fit = fit_from(replaced(case, model=model), passes(2))
     moved = fit_from(replaced(case, model=model, rows=factor * case.rows + shift), passes(2))

@@ -24,11 +24,11 @@ def codes(seed: int, n: int, levels: list[int], n_clusters: int = 3, sharpness: 
     rng = np.random.default_rng(seed)
     labels = rng.integers(n_clusters, size=n)
     columns = []
-    for own in levels:
-        weights = np.ones((n_clusters, own))
-        weights[np.arange(n_clusters), np.arange(n_clusters) % own] += sharpness * own
+    for n_levels in levels:
+        weights = np.ones((n_clusters, n_levels))
+        weights[np.arange(n_clusters), np.arange(n_clusters) % n_levels] += sharpness * n_levels
         weights /= weights.sum(1, keepdims=True)
-        columns.append([rng.choice(own, p=weights[label]) for label in labels])
+        columns.append([rng.choice(n_levels, p=weights[label]) for label in labels])
     return np.column_stack(columns).astype(float), labels
 
 
@@ -54,12 +54,12 @@ def test_two_levels_are_flags(seed: int, algorithm: Any) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_two_levels_start_as_flags(seed: int) -> None:
-    """With so many columns that no two centres are equally near to a row."""
+    """Uses so many columns that no two centres are equally near to a row."""
     rows = codes(seed, 500, [2] * 12)[0]
     rows[np.random.default_rng(seed).random(rows.shape) < 0.1] = np.nan
     given: dict[str, Any] = {"n_components": 4, "seed": seed, "missing": "marginalize"} | QUIET
     models = model(pseudo_counts=0.7, levels=2), sb.Mixture(likelihood=sb.Bernoulli(0.7, failures=0.7))
-    found, expected = (sb.fit(own, rows, sb.Full(max_passes=0), **given) for own in models)
+    found, expected = (sb.fit(each, rows, sb.Full(max_passes=0), **given) for each in models)
     assert found.elbo == pytest.approx(expected.elbo, rel=1e-12)
 
 
@@ -105,7 +105,7 @@ def test_a_column_of_one_level_says_nothing() -> None:
     rows = codes(4, 80, [3, 4])[0]
     wider = np.column_stack([rows, np.zeros(80)])
     labels = np.arange(80) % 2
-    fits = [sb.fit(model(), own, sb.Full(max_passes=5), init=labels, **QUIET) for own in (rows, wider)]
+    fits = [sb.fit(model(), data, sb.Full(max_passes=5), init=labels, **QUIET) for data in (rows, wider)]
     assert fits[0].elbo == pytest.approx(fits[1].elbo, rel=1e-12)
 
 
@@ -116,7 +116,7 @@ def test_categories_are_read_by_their_codes() -> None:
     colours = [names[int(code)] if code == code else None for code in rows[:, 0]]
     frame = pd.DataFrame({"colour": pd.Categorical(colours, categories=names), "size": rows[:, 1].astype(int)})
     given: dict[str, Any] = {"n_components": 3, "missing": "marginalize"} | QUIET
-    expected, found = (sb.fit(model(), own, **given) for own in (rows, frame))
+    expected, found = (sb.fit(model(), data, **given) for data in (rows, frame))
     assert found.elbo == expected.elbo
     np.testing.assert_array_equal(found.predict(frame), expected.predict(rows))
     with pytest.raises(sb.InvalidArgument, match="row 4, column 'colour'"):
@@ -182,7 +182,7 @@ def test_moves_find_the_clusters(seed: int) -> None:
     rows, labels = codes(seed, 1500, [4, 4, 5, 6, 4, 5], n_clusters=4, sharpness=12.0)
     fit = sb.fit(model(), rows, CLUSTERS, seed=seed, **QUIET)
     found = fit.predict(rows)
-    # A row like no other may have a component of its own.
+    # An outlier may have its own component.
     assert (fit.counts > 5).sum() == 4
     agreeing = sum(np.bincount(labels[found == k]).max() for k in np.unique(found))
     assert agreeing / len(rows) > 0.97

@@ -20,7 +20,7 @@ PROCESSES = conformance.processes()
 
 @dataclasses.dataclass
 class Told:
-    """A history without its fit."""
+    """A record of the history, without its fit."""
 
     history: list[sb.Record]
 
@@ -31,7 +31,7 @@ def name(choice: conformance.Choice) -> str:
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=name)
 def test_every_two_choices_obey_together(likelihood: conformance.Choice) -> None:
-    """Of all cells so many that every two choices meet in one; `test_cell` has them all."""
+    """Runs enough cells that every pair of choices occurs in one; `test_cell` runs all cells."""
     cells = [cell for cell in conformance.pairwise_cells() if cell.likelihood is likelihood]
     assert len(cells) >= len({cell.process for cell in conformance.all_cells() if cell.likelihood is likelihood}) > 0
     for cell in cells:
@@ -54,7 +54,7 @@ def test_few_cells_are_enough_for_all_pairs() -> None:
 @pytest.mark.parametrize("objective", conformance.OBJECTIVES)
 @pytest.mark.parametrize("moves", [False, True], ids=["fixed", "moves"])
 def test_cell(likelihood: conformance.Choice, process: conformance.Choice, objective: str, moves: bool) -> None:
-    """At every sparsity, with all moves, it runs and obeys, or is refused for the same reason."""
+    """Every cell runs and passes its checks at every sparsity and with all moves, or is refused for one reason."""
     refused = conformance.refusal(likelihood, process, objective, moves=moves)
     expected = None if refused is None else refused.reason
     assert conformance.outcomes(likelihood, process, objective, moves=moves) == {expected}
@@ -74,13 +74,13 @@ def test_refusals(likelihood: conformance.Choice, process: conformance.Choice, o
     model = sb.Mixture(
         likelihood=conformance.make_likelihood(likelihood, rows, 0), process=conformance.make_process(process)
     )
-    # What `fit` decides its default by is what the core refuses by.
+    # `fit` chooses its default by the same rule by which the core refuses.
     assert (refusal is None) == (objective == "variational" and model._takes_moves)
     assert refusal is None or (refusal.reason.startswith("a move with ") and len(refusal.reason) > 60)
 
 
 def test_every_kind_of_move_is_made() -> None:
-    """The cells are no empty promise: each kind is accepted somewhere, births and splits for most likelihoods."""
+    """Each kind of move is accepted in some cell, births and splits for most likelihoods."""
     made: dict[str, set[str]] = {"birth": set(), "split": set(), "merge": set(), "delete": set()}
     suitable = [
         likelihood
@@ -122,14 +122,14 @@ def test_likelihoods_are_what_their_cells_say(likelihood: conformance.Choice) ->
     made = conformance.make_likelihood(likelihood, rows, 0)
     assert type(made) is likelihood.kind
     for option, value in likelihood.options.items():
-        own = getattr(made, option)
-        assert np.ndim(own) == 2 if callable(value) else own == value
+        given = getattr(made, option)
+        assert np.ndim(given) == 2 if callable(value) else given == value
     if not likelihood.options and type(made) is sb.KnownCovarianceGaussian:
         assert np.ndim(made.mean_precision) == 0
 
 
 def test_checks_find_what_they_are_for() -> None:
-    """A fit of other rows, and one that keeps too many components, are found out."""
+    """The checks detect a fit of other rows, and one that keeps too many components."""
     likelihood, process = LIKELIHOODS[0], PROCESSES[0]
     fit, rows = conformance.fit_cell(likelihood, process, "variational", 2)
     conformance.check_bound(fit, rows)

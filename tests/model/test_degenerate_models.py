@@ -14,7 +14,7 @@ from cases import Case, fit_from, make_case, passes, replaced
 from kinds import LIKELIHOODS, PROCESSES, every_likelihood, every_process, make_process, make_rows, public
 from oracles.models import Array
 
-# What the model does not see is the subject of test_support.py.
+# Tests of columns that the model leaves out are in test_support.py.
 pytestmark = pytest.mark.filterwarnings("ignore::stickbreak.SupportWarning")
 
 REAL = [name for name, kind in LIKELIHOODS.items() if kind.domain == "real"]
@@ -22,7 +22,7 @@ COUNTS = [name for name, kind in LIKELIHOODS.items() if kind.domain != "real"]
 
 
 def default_likelihood(name: str, rows: Array) -> Any:
-    """A likelihood whose parameters follow the data, as far as they may."""
+    """Return a likelihood whose parameters follow the data as far as possible."""
     kind = public(LIKELIHOODS[name].public)
     spread = max(float(np.var(rows, axis=0).mean()), 1e-3)
     if name == "known_covariance":
@@ -49,7 +49,7 @@ def assert_sound(fit: sb.Fit, rows: Array, total: float) -> None:
 
 
 def degenerate(name: str, kind: str) -> Array:
-    """Rows of a likelihood that are degenerate in one way."""
+    """Return rows of a likelihood that are degenerate in one way."""
     rng = np.random.default_rng(1)
     n, dimension = {"fewer_rows_than_columns": (6, 20), "two_rows": (2, 3), "one_column": (50, 1)}.get(kind, (80, 3))
     rows = make_rows(name, rng, n, dimension, 3)
@@ -111,7 +111,7 @@ def test_as_many_components_as_rows(likelihood: str, process: str) -> None:
 @every_likelihood
 @every_process
 def test_rows_without_weight(likelihood: str, process: str) -> None:
-    """Whole batches, and most rows elsewhere, weigh nothing: the fit is that of the rows that weigh something."""
+    """With whole batches and most other rows of weight zero, the fit is that of the rows of positive weight."""
     case = make_case(3, n=60, likelihood=likelihood, process=process)
     weights = (np.arange(60) % 5 == 0).astype(float)
     weights[:20] = 0.0
@@ -153,7 +153,7 @@ def test_offsets_change_nothing(likelihood: str, process: str) -> None:
 @pytest.mark.parametrize("likelihood", REAL)
 @pytest.mark.parametrize("size", [1e-30, 1e30, 1e-100, 1e100])
 def test_units_of_any_size(likelihood: str, size: float) -> None:
-    """Parameters follow the units where they follow the data."""
+    """Parameters that follow the data follow their units."""
     rows = size * make_rows(likelihood, np.random.default_rng(6), 100, 2, 2)
     kind = public(LIKELIHOODS[likelihood].public)
     options: dict[str, Any] = {"base": "product"} if likelihood == "spherical_product" else {}

@@ -90,9 +90,9 @@ def test_indices_may_be_unsorted_and_repeated(likelihood: Any) -> None:
     table = scipy.sparse.csr_array(whole)
     starts, columns, values = [0], [], []
     for row in range(60):
-        own = np.flatnonzero(whole[row])[::-1]
-        columns.extend([*own, *own])
-        values.extend([1.0] * len(own) + [0.0] * len(own))
+        stored = np.flatnonzero(whole[row])[::-1]
+        columns.extend([*stored, *stored])
+        values.extend([1.0] * len(stored) + [0.0] * len(stored))
         starts.append(len(columns))
     messy = scipy.sparse.csr_array((values, columns, starts), shape=whole.shape)
     assert not messy.has_canonical_format

@@ -15,7 +15,7 @@ from oracles.sticks import GammaConcentration
 from stickbreak.testing import check_additive_summaries
 
 SPARSITIES = pytest.mark.parametrize("sparsity", [1, 2, None])
-# How exactly a fixed point inside a global step is found: that of the product measure, and of a Gamma prior.
+# Tolerance of the fixed points within a global step: of the product measure, and of a Gamma prior.
 INNER = 1e-8
 
 
@@ -55,7 +55,7 @@ def test_one_global_step(likelihood: str, process: str) -> None:
 
 @every_process
 def test_concentration(process: str) -> None:
-    """The number that was given, or the posterior of what has a prior."""
+    """The concentration of a fit is the given number, or the posterior if it has a prior."""
     case = make_case(2, process=process, weighted=True)
     fit = fit_from(case, passes(4))
     if isinstance(case.mixture.process, GammaConcentration):
@@ -197,7 +197,7 @@ def test_passes_never_lose(likelihood: str, process: str) -> None:
 
 @pytest.mark.parametrize("process", [name for name, kind in PROCESSES.items() if kind.nested or name == "gamma_nested"])
 def test_components_end_in_falling_order(process: str) -> None:
-    """After passes, and not after the start alone, whose order is the user's."""
+    """Components are sorted after passes, but not after the start alone, whose order the user chooses."""
     case = make_case(13, process=process)
     counts = case.responsibilities.sum(0)
     assert (np.diff(counts) > 0).any()
@@ -229,8 +229,8 @@ def test_float32_is_float64_to_its_rounding(likelihood: str) -> None:
     case = make_case(15, likelihood=likelihood)
     rows = case.rows.astype(np.float32)
     single, double = (
-        sb.fit(case.model, own, passes(3), init=case.responsibilities, progress=False)
-        for own in (rows, rows.astype(np.float64))
+        sb.fit(case.model, data, passes(3), init=case.responsibilities, progress=False)
+        for data in (rows, rows.astype(np.float64))
     )
     assert single.elbo == pytest.approx(double.elbo, abs=1e-5 * case.scale)
     np.testing.assert_allclose(single.log_predictive(rows), double.log_predictive(rows.astype(float)), atol=2e-4)

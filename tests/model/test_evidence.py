@@ -68,17 +68,17 @@ class Objective:
         self.with_missing = bool(np.isnan(rows).any())
         self.start = to_oracle(start, with_missing=self.with_missing)
         table = responsibilities_of(fit, rows)
-        own = to_oracle(self.likelihood, with_missing=self.with_missing)
-        self.sums = table.T @ own.sufficient_statistics(rows)
+        oracle_likelihood = to_oracle(self.likelihood, with_missing=self.with_missing)
+        self.sums = table.T @ oracle_likelihood.sufficient_statistics(rows)
 
     def of(self, likelihood: Any) -> float:
-        """The evidence and the guard of a base measure."""
-        own = to_oracle(likelihood, with_missing=self.with_missing)
-        guard = GUARD * own.kl(self.start.prior_natural)
-        return float(sum(own.gain(statistics) for statistics in self.sums) - guard)
+        """Return the evidence plus the guard of a base measure."""
+        oracle_likelihood = to_oracle(likelihood, with_missing=self.with_missing)
+        guard = GUARD * oracle_likelihood.kl(self.start.prior_natural)
+        return float(sum(oracle_likelihood.gain(statistics) for statistics in self.sums) - guard)
 
     def best(self) -> Any:
-        """The best base measure that a general method finds from here, its sign turned."""
+        """Return the negative of the best objective that a general optimiser finds from here."""
         return optimize.minimize(lambda packed: -self.of(self.unpack(packed)), self.pack(), method="BFGS")
 
     def pack(self) -> Array:
@@ -150,7 +150,7 @@ def test_no_other_base_measure_has_more_evidence(kind: str, missing: bool, seed:
     here = objective.of(fit.model.likelihood)
     best = objective.best()
     assert -best.fun <= here + 1e-6 * (1 + abs(here)), objective.unpack(best.x)
-    # It is far from where it started, so there was something to find.
+    # It is far from its start, so the comparison is not trivial.
     assert here > objective.of(start) + 1.0
 
 
@@ -205,9 +205,9 @@ def test_a_saved_fit_goes_on_estimating(kind: str, tmp_path: Any) -> None:
 def test_one_component_has_a_finite_base_measure() -> None:
     rows = np.random.default_rng(0).standard_normal((50, 2))
     fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), rows, sb.Full(moves=(), max_passes=500), n_components=1)
-    own = fit.model.likelihood
-    assert own.mean_precision < (1 + GUARD) * 0.1 / GUARD
-    assert own.dof < 1e9
+    estimated = fit.model.likelihood
+    assert estimated.mean_precision < (1 + GUARD) * 0.1 / GUARD
+    assert estimated.dof < 1e9
     ruled = sb.fit(sb.Mixture(likelihood=sb.Gaussian(prior="rule")), rows, sb.Full(moves=()), n_components=1)
     new = np.random.default_rng(1).standard_normal((4000, 2))
     assert fit.log_predictive(new).mean() > ruled.log_predictive(new).mean() - 0.1
@@ -240,7 +240,7 @@ def test_columns_on_a_grid_do_not_reward_points() -> None:
     rows = rng.normal(size=(3, 4))[labels] * 4 + rng.normal(size=(600, 4))
     rows = np.column_stack([np.round(rows, 1), rng.integers(2, size=600)])
     fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), rows)
-    own = fit.model.likelihood
-    assert np.allclose(own.resolution, [0.1, 0.1, 0.1, 0.1, 1.0])
-    assert np.linalg.eigvalsh(own.scale).min() > 0
+    estimated = fit.model.likelihood
+    assert np.allclose(estimated.resolution, [0.1, 0.1, 0.1, 0.1, 1.0])
+    assert np.linalg.eigvalsh(estimated.scale).min() > 0
     assert fit.n_components <= 6

@@ -118,7 +118,7 @@ def test_counts_that_float64_would_round(dtype: type) -> None:
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, -1.0, 0.5])
 def test_a_source_that_brings_other_values_later(wrong: float) -> None:
-    """What was complete is returned; the values are looked at whenever they are read."""
+    """The last complete state is returned; values are checked at every reading."""
     rows, calls = np.random.default_rng(0).poisson(3.0, size=(90, 3)).astype(float), []
 
     def blocks() -> object:

@@ -58,9 +58,9 @@ def log_marginal(rows: np.ndarray) -> float:
 def test_posterior_from_numpy_moments(rows: np.ndarray, labels: np.ndarray) -> None:
     fit = fit_labels(sb.DirichletProcess(), rows, labels)
     for k in range(3):
-        own = rows[labels == k]
-        n, mean, shift = len(own), own.mean(0), own.mean(0) - MEAN
-        scatter = np.cov(own.T, bias=True) * n
+        members = rows[labels == k]
+        n, mean, shift = len(members), members.mean(0), members.mean(0) - MEAN
+        scatter = np.cov(members.T, bias=True) * n
         np.testing.assert_allclose(fit.components["mean_precision"][k], PRECISION + n, rtol=1e-12)
         np.testing.assert_allclose(fit.components["dof"][k], DOF + n, rtol=1e-12)
         np.testing.assert_allclose(

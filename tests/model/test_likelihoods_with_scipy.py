@@ -23,62 +23,68 @@ COVARIANCE = np.array([[2.0, 0.3, 0.0], [0.3, 1.0, 0.1], [0.0, 0.1, 1.5]])
 PRECISION = np.array([[1.0, 0.2, 0.1], [0.2, 0.7, 0.0], [0.1, 0.0, 0.5]])
 
 
-def diagonal(own: dict[str, Any], rows: Array) -> Array:
-    kappa, a, b = own["mean_precision"], own["shape"], own["rate"]
-    return np.asarray(stats.t.logpdf(rows, 2 * a, own["mean"], np.sqrt(b * (kappa + 1) / (a * kappa))).sum(1))
+def diagonal(parameters: dict[str, Any], rows: Array) -> Array:
+    kappa, a, b = parameters["mean_precision"], parameters["shape"], parameters["rate"]
+    return np.asarray(stats.t.logpdf(rows, 2 * a, parameters["mean"], np.sqrt(b * (kappa + 1) / (a * kappa))).sum(1))
 
 
-def spherical(own: dict[str, Any], rows: Array) -> Array:
-    kappa, a, b = own["mean_precision"], own["shape"], own["rate"]
-    return np.asarray(stats.multivariate_t.logpdf(rows, own["mean"], np.eye(3) * b * (kappa + 1) / (a * kappa), 2 * a))
+def spherical(parameters: dict[str, Any], rows: Array) -> Array:
+    kappa, a, b = parameters["mean_precision"], parameters["shape"], parameters["rate"]
+    return np.asarray(
+        stats.multivariate_t.logpdf(rows, parameters["mean"], np.eye(3) * b * (kappa + 1) / (a * kappa), 2 * a)
+    )
 
 
-def spherical_product(own: dict[str, Any], rows: Array) -> Array:
+def spherical_product(parameters: dict[str, Any], rows: Array) -> Array:
     """An integral over the precision: its gamma distribution, and the normal one of mean and row together."""
-    prior = stats.gamma(own["shape"], scale=1 / own["rate"])
+    prior = stats.gamma(parameters["shape"], scale=1 / parameters["rate"])
     low, high = prior.ppf([1e-13, 1 - 1e-13])
 
     def density(row: Array) -> float:
-        def at(precision: float) -> float:
-            variance = 1 / precision + 1 / own["mean_precision"]
-            return float(prior.pdf(precision) * np.exp(stats.norm.logpdf(row, own["mean"], np.sqrt(variance)).sum()))
+        def integrand(precision: float) -> float:
+            variance = 1 / precision + 1 / parameters["mean_precision"]
+            return float(
+                prior.pdf(precision) * np.exp(stats.norm.logpdf(row, parameters["mean"], np.sqrt(variance)).sum())
+            )
 
-        return float(np.log(quad(at, low, high, limit=200, epsabs=0, epsrel=1e-10)[0]))
+        return float(np.log(quad(integrand, low, high, limit=200, epsabs=0, epsrel=1e-10)[0]))
 
     return np.array([density(row) for row in rows])
 
 
-def known(own: dict[str, Any], rows: Array) -> Array:
-    spread = COVARIANCE * (1 + 1 / own["mean_precision"])
-    return np.asarray(stats.multivariate_normal.logpdf(rows, own["mean"], spread))
+def known(parameters: dict[str, Any], rows: Array) -> Array:
+    spread = COVARIANCE * (1 + 1 / parameters["mean_precision"])
+    return np.asarray(stats.multivariate_normal.logpdf(rows, parameters["mean"], spread))
 
 
-def known_general(own: dict[str, Any], rows: Array) -> Array:
-    spread = COVARIANCE + np.linalg.inv(own["mean_precision"])
-    return np.asarray(stats.multivariate_normal.logpdf(rows, own["mean"], spread))
+def known_general(parameters: dict[str, Any], rows: Array) -> Array:
+    spread = COVARIANCE + np.linalg.inv(parameters["mean_precision"])
+    return np.asarray(stats.multivariate_normal.logpdf(rows, parameters["mean"], spread))
 
 
-def multinomial(own: dict[str, Any], rows: Array) -> Array:
+def multinomial(parameters: dict[str, Any], rows: Array) -> Array:
     return np.array(
-        [stats.dirichlet_multinomial.logpmf(row, own["pseudo_counts"], row.sum()) for row in rows.astype(int)]
+        [stats.dirichlet_multinomial.logpmf(row, parameters["pseudo_counts"], row.sum()) for row in rows.astype(int)]
     )
 
 
-def bernoulli(own: dict[str, Any], rows: Array) -> Array:
-    return np.asarray(stats.betabinom.logpmf(rows, 1, own["successes"], own["failures"]).sum(1))
+def bernoulli(parameters: dict[str, Any], rows: Array) -> Array:
+    return np.asarray(stats.betabinom.logpmf(rows, 1, parameters["successes"], parameters["failures"]).sum(1))
 
 
-def categorical(own: dict[str, Any], rows: Array) -> Array:
+def categorical(parameters: dict[str, Any], rows: Array) -> Array:
     """One trial for each column."""
     columns = [
         stats.dirichlet_multinomial.logpmf(np.eye(5, dtype=int)[codes, :levels], counts[:levels], 1)
-        for codes, counts, levels in zip(rows.astype(int).T, own["pseudo_counts"], (2, 3, 5), strict=True)
+        for codes, counts, levels in zip(rows.astype(int).T, parameters["pseudo_counts"], (2, 3, 5), strict=True)
     ]
     return np.asarray(np.sum(columns, axis=0))
 
 
-def poisson(own: dict[str, Any], rows: Array) -> Array:
-    return np.asarray(stats.nbinom.logpmf(rows, own["shape"], own["rate"] / (own["rate"] + 1)).sum(1))
+def poisson(parameters: dict[str, Any], rows: Array) -> Array:
+    return np.asarray(
+        stats.nbinom.logpmf(rows, parameters["shape"], parameters["rate"] / (parameters["rate"] + 1)).sum(1)
+    )
 
 
 CASES: dict[str, tuple[Any, Array, Density]] = {
@@ -126,8 +132,8 @@ def test_the_bound_of_one_component_is_the_evidence_by_the_chain_rule(name: str)
     gains = []
     for n in range(2, 12):
         before = fitted(likelihood, rows[:n], 1)
-        own = {key: value[0] for key, value in before.components.items()}
-        gains.append(np.ravel(density(own, rows[n : n + 1]))[0])
+        parameters = {key: value[0] for key, value in before.components.items()}
+        gains.append(np.ravel(density(parameters, rows[n : n + 1]))[0])
     whole = fitted(likelihood, rows[:12], 1)
     assert whole.elbo - first.elbo == pytest.approx(np.sum(gains), rel=1e-9)
 

@@ -22,7 +22,7 @@ of_process = pytest.mark.parametrize("process", PROCESSES)
 
 
 def point_case(seed: int, likelihood: str, process: str, **options: Any) -> Case:
-    """A case whose priors have a mode, with every component well fed and every word, or feature, in all of them."""
+    """Return a case whose priors have a mode, with many rows and every word or feature in each component."""
     options = {"n": 120, "weighted": True} | options
     return make_case(
         seed, likelihood=likelihood, process=process, with_mode=True, concentration=PROCESSES[process], **options
@@ -141,8 +141,8 @@ def test_plug_in_density_of_a_variational_fit(likelihood: str, process: str) -> 
     case = make_case(7, n=80, likelihood=likelihood, process=process)
     fit = fit_from(case, sb.Full(sparsity=None, margin=None, max_passes=2, tol=0.0))
     state = globals_of(fit, float(len(case.rows)))
-    own = points_of(case.mixture.likelihood)
-    points = [own.plug_in(natural) for natural in state.naturals]
+    points_of_kind = points_of(case.mixture.likelihood)
+    points = [points_of_kind.plug_in(natural) for natural in state.naturals]
     for name in points[0]:
         expected = np.array([point[name] for point in points])
         np.testing.assert_allclose(fit.point_estimates[name], expected, rtol=1e-7, atol=1e-8)
@@ -167,7 +167,7 @@ def test_point_fits_are_saved_and_sampled(likelihood: str, objective: Objective,
     assert np.isfinite(fit.sample(20, seed=1)).all()
 
 
-# What is refused, by name
+# Refusals
 
 
 def test_map_needs_priors_with_a_mode() -> None:
@@ -207,8 +207,8 @@ def test_ml_is_refused_where_it_has_no_meaning(process: str) -> None:
 )
 def test_map_is_refused_where_parameters_have_no_mode(likelihood: str, arguments: dict[str, float]) -> None:
     case = point_case(12, likelihood, "nested")
-    own = type(case.model.likelihood)(**arguments)
-    model = sb.Mixture(likelihood=own, process=case.model.process)
+    likelihood_without_mode = type(case.model.likelihood)(**arguments)
+    model = sb.Mixture(likelihood=likelihood_without_mode, process=case.model.process)
     with pytest.raises(sb.InvalidArgument) as caught:
         sb.fit(model, case.rows, algorithm("map", 1), init=case.responsibilities, progress=False)
     assert caught.value.argument == next(iter(arguments))

@@ -1,4 +1,4 @@
-"""Priors on the weights, beyond what holds of each: bounds at other concentrations, the tail, and what is kept of them.
+"""Priors on the weights: bounds at other concentrations, the tail, files and checkpoints.
 
 Of every process, `test_every_model.py` has its bounds against the oracle and `test_every_law.py` its laws. What the
 constructors and comparisons refuse is in `test_refusals_of_processes.py`.
@@ -45,7 +45,7 @@ def test_negative_concentration_of_a_pitman_yor_process(sparsity: int | None) ->
 @pytest.mark.parametrize("n_components", [1, 2, 5])
 @every_process
 def test_evidence_at_any_number_of_components(process: str, n_components: int, concentration: float) -> None:
-    """Number 3 with one component, with which a tail has most to do, and with as many as rows."""
+    """Number 3 with one component, where the tail matters most, and with one component per row."""
     case = make_case(3, n=5, dimension=2, n_components=n_components, process=process, concentration=concentration)
     exact = evidence.log_evidence(case.rows, case.mixture.likelihood, case.mixture.process, n_components)
     fit = fit_from(case, passes(30))
@@ -57,7 +57,7 @@ def test_evidence_at_any_number_of_components(process: str, n_components: int, c
 
 
 def test_large_concentrations_of_truncated_sticks_keep_the_better_order() -> None:
-    """The stick that is one by force may be worth most to a large component: the bound must not fall for the order."""
+    """The last stick, fixed to one, may suit a large component best: reordering must not lower the bound."""
     labels = np.repeat([0, 1], [10, 90])
     rows = np.random.default_rng(0).standard_normal((100, 1)) + 30.0 * labels[:, None]
     for concentration, counts in [(0.5, [90, 10]), (5.0, [10, 90])]:
@@ -134,10 +134,10 @@ def test_kept_responsibilities_with_a_tail(sparsity: int | None) -> None:
     case = make_case(8, n_components=2, process="tail", concentration=TAIL)
     fit = fit_from(case, passes(3, sparsity))
     scores = oracle.local_scores(case.rows, case.mixture, globals_of(fit, case.weights.sum()))
-    for tail, own in [(True, scores), (False, scores[:, :-1])]:
+    for tail, kept_scores in [(True, scores), (False, scores[:, :-1])]:
         found = fit.predict_proba(case.rows, tail=tail, sparse=True)
         assert isinstance(found, scipy.sparse.csr_array)
-        expected = oracle.top_l_responsibilities(own, sparsity)
+        expected = oracle.top_l_responsibilities(kept_scores, sparsity)
         np.testing.assert_allclose(found.toarray(), expected, rtol=1e-7, atol=1e-11)
         np.testing.assert_allclose(found.sum(1), 1.0, rtol=1e-12)
 
@@ -172,7 +172,7 @@ def test_released_component_leaves_every_answer(seed: int) -> None:
 @pytest.mark.parametrize("n_passes", [0, 1])
 @pytest.mark.parametrize("process", [name for name in PROCESSES if name != "tail"])
 def test_start_from_a_fit_with_a_tail(process: str, n_passes: int, tmp_path: Path) -> None:
-    """Another prior has no use for the tail of its start, in memory or in a file; the same one goes on with it."""
+    """A fit continues with the tail of its start only under the same prior, in memory or from a file."""
     case = make_case(9, n=50, n_components=2, process="tail", concentration=TAIL)
     first = fit_from(case, passes(4))
     assert first.tail_count > 1e-3
@@ -210,7 +210,7 @@ ALGORITHMS: dict[str, Any] = {
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @every_process
 def test_round_trip(process: str, dtype: type, way: Callable[[sb.Fit, Path], sb.Fit], tmp_path: Path) -> None:
-    """The same bits, the same prior and posterior, and the same way on."""
+    """A round trip keeps all bits, prior and posterior, and continues equally."""
     case = make_case(10, n=90, process=process)
     case = replaced(case, rows=case.rows.astype(dtype))
     for algorithm in (ALGORITHMS["full"], ALGORITHMS["memoized"]):
@@ -262,7 +262,7 @@ def test_resumed_to_the_same_bits(process: str, algorithm: Any, tmp_path: Path) 
     ],
 )
 def test_checkpoints_tell_priors_apart(one: Any, other: Any, tmp_path: Path) -> None:
-    """They are different priors, those alike in what they compute too, and no two are equal."""
+    """Different priors are unequal, even if they compute the same."""
     case = make_case(12)
     checkpoint = sb.Checkpoint(tmp_path / "run")
     fit_from(with_process(case, one), ALGORITHMS["memoized"], checkpoint=checkpoint)
@@ -275,10 +275,10 @@ def test_checkpoints_tell_priors_apart(one: Any, other: Any, tmp_path: Path) -> 
 def test_specifications_are_values(process: str) -> None:
     """Equal, hashable, shown as one writes them, and read back from pickles and fits as they were given."""
     case, again = (make_case(13, process=process) for _ in range(2))
-    own = case.model.process
-    assert own is not again.model.process
-    assert own == again.model.process
-    assert hash(own) == hash(again.model.process)
-    assert eval(repr(own), vars(sb)) == own
-    assert pickle.loads(pickle.dumps(own)) == own
-    assert fit_from(case).model.process == own
+    given = case.model.process
+    assert given is not again.model.process
+    assert given == again.model.process
+    assert hash(given) == hash(again.model.process)
+    assert eval(repr(given), vars(sb)) == given
+    assert pickle.loads(pickle.dumps(given)) == given
+    assert fit_from(case).model.process == given

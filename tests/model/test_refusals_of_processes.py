@@ -41,7 +41,7 @@ def test_combinations_without_mathematics(make: Make, reason: str) -> None:
         (lambda: sb.PitmanYor(0.5, concentration=1e301), "concentration"),
         (lambda: sb.PitmanYor(0.5, concentration=np.nan), "concentration"),
         (lambda: sb.PitmanYor(0.5, truncation="stick"), "truncation"),
-        # Two numbers are what the core calls a Gamma prior, and nothing that a user may write.
+        # The core reads two numbers as a Gamma prior, but users may not write it so.
         (lambda: sb.DirichletProcess([1.0, 2.0]), "concentration"),
         (lambda: sb.DirichletProcess((1.0, 2.0)), "concentration"),
         (lambda: sb.DirichletProcess(truncation="nest"), "truncation"),
@@ -82,7 +82,7 @@ def test_parameters_of_the_wrong_type(make: Make, argument: str) -> None:
     ids=["discount", "concentration"],
 )
 def test_the_last_that_is_allowed(process: Any) -> None:
-    """What is just not refused gives finite bounds that never fall."""
+    """The last allowed values give finite bounds that never fall."""
     case = make_case(1)
     bounds = [record.elbo for record in fit_from(with_process(case, process), passes(10)).history]
     assert np.isfinite(bounds).all()
@@ -104,7 +104,7 @@ def test_the_last_that_is_allowed(process: Any) -> None:
     ],
 )
 def test_objectives_are_refused_with_the_reason(objective: str, process: Any, reason: str, algorithm: Any) -> None:
-    """Before any pass, in every schedule."""
+    """Objectives are refused before any pass, under every algorithm."""
     case = with_process(make_case(2), process)
     with pytest.raises(sb.NotSupported, match=reason):
         fit_from(case, algorithm(objective=objective), callbacks=[unreached])
@@ -135,7 +135,7 @@ def test_rows_in_the_tail_are_rows_of_the_comparison() -> None:
     prior = sb.Gaussian(mean=[0.0, 0.0], mean_precision=1.0, dof=4.0, scale=100 * np.eye(2))
     model = sb.Mixture(likelihood=prior, process=sb.DirichletProcess(1.0, truncation="tail"))
     labels = np.repeat([0, 1], [200, 1])
-    one, two = (sb.fit(model, rows, passes(5), init=own, progress=False) for own in (np.zeros_like(labels), labels))
+    one, two = (sb.fit(model, rows, passes(5), init=start, progress=False) for start in (np.zeros_like(labels), labels))
     assert one.tail_count > two.tail_count + 0.9
     assert two.compare(one) == two.elbo - one.elbo
 

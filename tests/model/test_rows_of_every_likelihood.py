@@ -66,7 +66,7 @@ def test_every_reader_takes_rows_of_the_domain(likelihood: str) -> None:
     + [("bernoulli", bool)],
 )
 def test_counts_of_any_type(likelihood: str, dtype: type) -> None:
-    """Whole numbers are what these likelihoods want, so nothing is said of their conversion."""
+    """These likelihoods expect integers, so their conversion does not warn."""
     case = make_case(3, likelihood=likelihood)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -184,7 +184,7 @@ def test_wrong_values_of_sparse_rows_are_refused(likelihood: str) -> None:
 
 @pytest.mark.parametrize("likelihood", [name for name, kind in LIKELIHOODS.items() if kind.domain == "real"])
 def test_sparse_rows_of_real_numbers_are_refused(likelihood: str) -> None:
-    """They are no counts, and would have to become dense; the error says what to do."""
+    """Sparse real numbers would have to become dense, so they are refused with an alternative."""
     case = make_case(9, likelihood=likelihood)
     with pytest.raises((sb.InvalidType, sb.InvalidArgument, sb.NotSupported)):
         fit_from(replaced(case, rows=scipy.sparse.csr_array(case.rows)))
@@ -203,7 +203,7 @@ def test_sparse_rows_have_no_holes(likelihood: str) -> None:
 
 @of_sparse_rows
 def test_rows_of_zeros(likelihood: str) -> None:
-    """They are rows like others: nothing but zeros still fits, and its numbers are finite."""
+    """Rows of zeros are ordinary rows: a table of zeros has a fit with finite numbers."""
     case = make_case(11, likelihood=likelihood)
     fit = fit_from(replaced(case, rows=np.zeros_like(case.rows)), passes(5))
     assert np.isfinite([record.objective for record in fit.history]).all()
@@ -278,6 +278,6 @@ def test_specifications_are_values(likelihood: str) -> None:
     assert hash(case.model.likelihood) == hash(again.model.likelihood)
     assert type(case.model.likelihood).__name__ in repr(case.model.likelihood)
     given = case.model.likelihood
-    # What is not given follows the data.
+    # Absent parameters follow the data.
     filled = {"resolution": np.zeros(case.rows.shape[1])} if hasattr(given, "resolution") else {}
     assert fit_from(case).model == dataclasses.replace(case.model, likelihood=dataclasses.replace(given, **filled))

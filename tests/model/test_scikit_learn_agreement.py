@@ -23,7 +23,7 @@ PRIORS = pytest.mark.parametrize("process", ["dirichlet_process", "dirichlet_dis
 
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
-    """One iteration of scikit-learn never converges, and that is what is asked of it here."""
+    """Silence the warning that one iteration of scikit-learn has not converged."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         yield
@@ -63,7 +63,7 @@ def own_model(process: str, *, zero_mean: bool = False) -> sb.Mixture:
 
 
 def own_fit(model: sb.Mixture, rows: np.ndarray, start: np.ndarray, steps: int) -> sb.Fit:
-    """One global step, and then so many of both kinds. Passes would put components into falling order."""
+    """Make one global step, and then `steps` local and global steps. Passes would reorder components."""
     fit = sb.fit(model, rows, sb.Full(max_passes=0), init=start, progress=False)
     for _ in range(steps):
         fit = sb.fit(model, rows, sb.Full(max_passes=0), init=fit.predict_proba(rows), progress=False)
@@ -98,7 +98,7 @@ def test_local_step(rows: np.ndarray, process: str) -> None:
 @PRIORS
 @pytest.mark.parametrize("zero_mean", [False, True])
 def test_trajectory(rows: np.ndarray, process: str, zero_mean: bool) -> None:
-    """Ten steps from the same start end at the same place."""
+    """Ten steps from the same start give the same result."""
     other = reference(process, zero_mean=zero_mean, max_iter=1, warm_start=True).fit(rows)
     start = other.predict_proba(rows)
     for _ in range(11):
@@ -111,7 +111,7 @@ def test_trajectory(rows: np.ndarray, process: str, zero_mean: bool) -> None:
 
 @PRIORS
 def test_fixed_point(rows: np.ndarray, process: str) -> None:
-    """Where scikit-learn has converged, steps of ours change nothing."""
+    """At scikit-learn's converged state, steps of this package change nothing."""
     other = reference(process, max_iter=3000, tol=1e-13).fit(rows)
     start = other.predict_proba(rows)
     fit = own_fit(own_model(process), rows, start, 5)

@@ -1,4 +1,4 @@
-"""Models that are others in disguise: each pair has the same bound and says the same of rows."""
+"""Pairs of equivalent models: each has the same bound and the same predictions."""
 
 import dataclasses
 
@@ -14,14 +14,14 @@ from kinds import public
 def test_one_column_of_any_gaussian_is_the_full_one(likelihood: str) -> None:
     """At D = 1 they are `Gaussian` with dof = 2 shape and scale = 2 rate, by default too."""
     case = make_case(13, dimension=1, likelihood=likelihood)
-    own = case.model.likelihood
+    special = case.model.likelihood
     full = sb.Gaussian(
-        mean=own.mean,
-        mean_precision=own.mean_precision,
-        dof=2 * own.shape,
-        scale=np.reshape(2 * np.asarray(own.rate), (1, 1)),
+        mean=special.mean,
+        mean_precision=special.mean_precision,
+        dof=2 * special.shape,
+        scale=np.reshape(2 * np.asarray(special.rate), (1, 1)),
     )
-    for mine, theirs in ((own, full), (type(own)(), sb.Gaussian())):
+    for mine, theirs in ((special, full), (type(special)(), sb.Gaussian())):
         fits = [
             fit_from(replaced(case, model=sb.Mixture(likelihood=each, process=case.model.process)), passes(4))
             for each in (mine, theirs)
@@ -34,12 +34,12 @@ def test_one_column_of_any_gaussian_is_the_full_one(likelihood: str) -> None:
 def test_both_priors_of_a_known_covariance_agree() -> None:
     """A matrix that is the multiple kappa_0 of the known precision is the number kappa_0."""
     case = make_case(14, likelihood="known_covariance")
-    own = case.model.likelihood
-    known = np.linalg.inv(own.covariance)
-    general = dataclasses.replace(own, mean_precision=own.mean_precision * (known + known.T) / 2)
+    special = case.model.likelihood
+    known = np.linalg.inv(special.covariance)
+    general = dataclasses.replace(special, mean_precision=special.mean_precision * (known + known.T) / 2)
     fits = [
         fit_from(replaced(case, model=sb.Mixture(likelihood=each, process=case.model.process)), passes(4))
-        for each in (own, general)
+        for each in (special, general)
     ]
     assert fits[0].elbo == pytest.approx(fits[1].elbo, rel=1e-9)
     np.testing.assert_allclose(fits[0].components["mean"], fits[1].components["mean"], rtol=1e-8)

@@ -26,17 +26,17 @@ def with_copies(rows: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("own", [sb.Gaussian, sb.ZeroMeanGaussian, sb.DiagonalGaussian])
 @pytest.mark.parametrize("n_constant", [1, 4])
-def test_constant_columns_change_nothing(own: type, n_constant: int) -> None:
+def test_constant_columns_change_nothing(kind: type, n_constant: int) -> None:
     rows = blobs()
     wide = np.insert(rows, [1] * n_constant, np.arange(n_constant) - 1.5, axis=1)
-    plain = sb.fit(sb.Mixture(likelihood=own()), rows, progress=False)
+    plain = sb.fit(sb.Mixture(likelihood=kind()), rows, progress=False)
     names = ", ".join(map(str, range(1, 1 + n_constant)))
     with pytest.warns(sb.SupportWarning, match=rf"columns? {names} (is|are) constant;"):
-        fit = sb.fit(sb.Mixture(likelihood=own()), wide, progress=False)
+        fit = sb.fit(sb.Mixture(likelihood=kind()), wide, progress=False)
     assert fit.elbo == pytest.approx(plain.elbo, rel=1e-12)
     np.testing.assert_array_equal(fit.predict(wide), plain.predict(rows))
     assert (fit.support.rank, fit.support.constant, fit.support.dependent) == (3, tuple(range(1, 1 + n_constant)), ())
-    if own is not sb.ZeroMeanGaussian:
+    if kind is not sb.ZeroMeanGaussian:
         assert (fit.components["mean"][:, 1] == -1.5).all()
     assert (fit.sample(20)[:, 1] == -1.5).all()
 
@@ -131,19 +131,19 @@ def test_a_fit_goes_on_in_its_own_coordinates() -> None:
 
 def test_what_is_given_is_not_taken_away() -> None:
     rows = np.column_stack([blobs(), np.zeros(400)])
-    for own in (sb.Gaussian(scale=np.eye(4)), sb.ZeroMeanGaussian(scale=np.eye(4)), sb.DiagonalGaussian(rate=1.0)):
-        fit = sb.fit(sb.Mixture(likelihood=own), rows, progress=False)
+    for given in (sb.Gaussian(scale=np.eye(4)), sb.ZeroMeanGaussian(scale=np.eye(4)), sb.DiagonalGaussian(rate=1.0)):
+        fit = sb.fit(sb.Mixture(likelihood=given), rows, progress=False)
         assert fit.support.rank == 4
-    for own in (sb.SphericalGaussian(), sb.KnownCovarianceGaussian(np.eye(4))):
-        assert sb.fit(sb.Mixture(likelihood=own), rows, n_components=3, progress=False).support.rank == 4
+    for given in (sb.SphericalGaussian(), sb.KnownCovarianceGaussian(np.eye(4))):
+        assert sb.fit(sb.Mixture(likelihood=given), rows, n_components=3, progress=False).support.rank == 4
 
 
 @pytest.mark.parametrize("own", [sb.Gaussian, sb.ZeroMeanGaussian, sb.DiagonalGaussian])
-def test_the_shown_model_leaves_the_same_out(own: type) -> None:
+def test_the_shown_model_leaves_the_same_out(kind: type) -> None:
     rows = np.column_stack([blobs() * [1e-3, 1.0, 50.0], np.full(400, 7.0)])
-    rows = rows if own is sb.DiagonalGaussian else np.column_stack([rows, rows[:, :3] @ [1.0, 2.0, -3.0]])
+    rows = rows if kind is sb.DiagonalGaussian else np.column_stack([rows, rows[:, :3] @ [1.0, 2.0, -3.0]])
     algorithm = sb.Full(max_passes=3)
-    fit = fitted(rows, own(prior="rule"), algorithm=algorithm, n_components=5)
+    fit = fitted(rows, kind(prior="rule"), algorithm=algorithm, n_components=5)
     again = fitted(rows, fit.model.likelihood, algorithm=algorithm, n_components=5)
     assert (again.support.constant, again.support.dependent) == (fit.support.constant, fit.support.dependent)
     assert again.elbo == pytest.approx(fit.elbo, rel=1e-12)
@@ -170,7 +170,7 @@ def test_data_that_vary_give_no_warning() -> None:
 
 
 def test_a_single_row_off_a_copy_keeps_the_column() -> None:
-    """It adds little to the moments of many rows, but would have no density."""
+    """The row changes the moments of many rows little, but would have no density on the subspace."""
     rows = np.random.default_rng(2).standard_normal((20_000, 2))
     rows[:, 1] = rows[:, 0]
     rows[5, 1] += 4e-3
@@ -188,9 +188,9 @@ def test_compare_refuses_another_support() -> None:
 
 
 @pytest.mark.parametrize("own", [sb.Gaussian, sb.ZeroMeanGaussian])
-def test_through_a_file(own: type, tmp_path: Path) -> None:
+def test_through_a_file(kind: type, tmp_path: Path) -> None:
     rows = np.column_stack([with_copies(30.0 * blobs()), np.full(400, 7.0)])
-    fit = fitted(rows, own())
+    fit = fitted(rows, kind())
     fit.save(tmp_path / "m")
     again = sb.load(tmp_path / "m")
     assert (again.elbo, again.model, again.support.constant) == (fit.elbo, fit.model, (6,))
@@ -213,7 +213,7 @@ def test_missing_values_and_constant_columns() -> None:
 
 
 def test_a_row_far_from_all_others_makes_no_column_dependent() -> None:
-    """Its moments alone say that one column is a multiple of the other."""
+    """One far row dominates the moments, which alone would make one column a multiple of the other."""
     rows = np.random.default_rng(0).normal(np.repeat([[0.0, 0.0], [10.0, 0.0]], 200, axis=0))
     rows[3] = 1e8
     assert sb.fit(FULL, rows, progress=False).support.rank == 2

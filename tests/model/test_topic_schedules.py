@@ -96,14 +96,18 @@ def test_memoized_passes(objective: str, first_pass: Any, width: int | None) -> 
     memo: list[oracle.Step | None] = [None] * n_batches
     batches = np.array_split(counts, n_batches)
     for _ in range(3):
-        for at, batch in enumerate(batches):
-            seen = sum(len(batches[own]) for own in range(n_batches) if memo[own] is not None)
+        for index, batch in enumerate(batches):
+            seen = sum(len(batches[visited]) for visited in range(n_batches) if memo[visited] is not None)
             growth = len(counts) / seen if first_pass == "scaled" and 0 < seen < len(counts) else 1.0
-            memo[at] = visit(batch, growth * total, objective, width)
-            total = np.sum([own.sums for own in memo if own is not None], axis=0)
+            memo[index] = visit(batch, growth * total, objective, width)
+            total = np.sum([remembered.sums for remembered in memo if remembered is not None], axis=0)
     agree(found, total, counts)
-    steps = [own for own in memo if own is not None]
-    whole = oracle.Step(total, np.concatenate([own.counts for own in steps]), sum(own.entropy for own in steps))
+    steps = [remembered for remembered in memo if remembered is not None]
+    whole = oracle.Step(
+        total,
+        np.concatenate([remembered.counts for remembered in steps]),
+        sum(remembered.entropy for remembered in steps),
+    )
     assert found.elbo == pytest.approx(oracle.bound(whole, PRIOR, WORD, objective), rel=CLOSE)
 
 

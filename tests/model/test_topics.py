@@ -73,7 +73,7 @@ def test_warm_full_passes_never_lower_the_bound(objective: Any, sparsity: int | 
     found = fit(corpus(2), 4, algorithm)
     # In the first two passes documents start anew.
     bounds = np.array([record.elbo for record in found.history][1:])
-    # Each document goes on from float32 counts, and its topics may have changed beside those that it has left.
+    # Each document continues from float32 counts, under topics that may have changed.
     assert (np.diff(bounds) >= -1e-6 * np.abs(bounds[1:])).all()
 
 
@@ -209,7 +209,7 @@ def test_the_concentration_of_one_topic_stays() -> None:
 
 
 def test_the_concentration_is_where_the_derivative_vanishes() -> None:
-    """Where documents start anew, new documents settle as those of the fit do."""
+    """Without stored states, new documents converge as those of the fit do."""
     counts, k = corpus(11, n=50), 3
     algorithm = sb.Full(
         max_passes=100, tol=0, sparsity=None, units=sb.Words(step_tol=0.0, max_steps=200, warm_start=False)
@@ -249,7 +249,7 @@ def test_coherence_is_that_of_the_formula(measure: str) -> None:
     counts = corpus(14, n=40)
     found = fit(counts, 3)
     words = np.array(found.top_words(n=6))
-    expected = [oracle.coherence(counts, own, measure) for own in words]
+    expected = [oracle.coherence(counts, topic, measure) for topic in words]
     np.testing.assert_allclose(found.coherence(counts, measure=measure, n=6), expected, rtol=1e-12)
 
 
@@ -267,7 +267,7 @@ def test_the_topics_of_separate_words_are_found() -> None:
     rates = np.repeat(np.eye(3), 4, axis=1) * 5
     counts = np.concatenate([rng.poisson(rate, size=(30, 12)) for rate in rates])
     found = fit(counts, 3, sb.Memoized(batches=3, max_passes=20, tol=0))
-    assert {tuple(sorted(own)) for own in found.top_words(n=4)} == {(0, 1, 2, 3), (4, 5, 6, 7), (8, 9, 10, 11)}
+    assert {tuple(sorted(topic)) for topic in found.top_words(n=4)} == {(0, 1, 2, 3), (4, 5, 6, 7), (8, 9, 10, 11)}
     labels = found.transform(counts).argmax(1)
     assert all(len(set(labels[first : first + 30])) == 1 for first in (0, 30, 60))
 

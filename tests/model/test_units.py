@@ -1,4 +1,4 @@
-"""Units of columns: other units and another origin change nothing but units."""
+"""Units of columns: results in other units or with another origin differ only by the change of units."""
 
 import dataclasses
 from collections.abc import Callable
@@ -43,7 +43,7 @@ def test_powers_of_two_move_no_bit(name: str, dtype: type, powers: list[int], ba
     rows = blobs().astype(dtype)
     moved = (rows * factors).astype(dtype)
     model, algorithm = sb.Mixture(likelihood=make()), sb.Memoized(batches=batches, max_passes=6)
-    fit, other = (sb.fit(model, own, algorithm, n_components=6, progress=False) for own in (rows, moved))
+    fit, other = (sb.fit(model, data, algorithm, n_components=6, progress=False) for data in (rows, moved))
     volume = float(np.log(factors).sum())
     np.testing.assert_array_equal(other.counts, fit.counts)
     np.testing.assert_array_equal(other.predict_proba(moved), fit.predict_proba(rows))
@@ -58,8 +58,8 @@ def test_powers_of_two_move_no_bit(name: str, dtype: type, powers: list[int], ba
         if parameter in fit.components:
             of_spherical = raised if by_column else raised.flat[0]
             np.testing.assert_array_equal(other.components[parameter], fit.components[parameter] * of_spherical)
-            own, its = (getattr(each.model.likelihood, parameter) for each in (fit, other))
-            np.testing.assert_array_equal(its, own * of_spherical)
+            mine, its = (getattr(each.model.likelihood, parameter) for each in (fit, other))
+            np.testing.assert_array_equal(its, mine * of_spherical)
 
 
 @pytest.mark.parametrize("name", ["gaussian", "diagonal"])
@@ -72,7 +72,7 @@ def test_any_units_and_origin_give_the_same_clusters(name: str, factors: list[fl
     rows = blobs()
     moved = (rows + rows.std(0) * shifts) * factors
     model = sb.Mixture(likelihood=LIKELIHOODS[name][0]())
-    fit, other = (sb.fit(model, own, progress=False) for own in (rows, moved))
+    fit, other = (sb.fit(model, data, progress=False) for data in (rows, moved))
     assert same_partition(fit.predict(rows), other.predict(moved))
     assert other.elbo == pytest.approx(fit.elbo - len(rows) * np.log(factors).sum(), rel=1e-6, abs=1e-3)
 
@@ -92,14 +92,14 @@ def test_the_shown_model_is_the_model(name: str) -> None:
 @pytest.mark.parametrize("name", ["gaussian", "zero_mean", "diagonal", "spherical"])
 def test_point_estimates_follow_units(name: str, objective: str) -> None:
     """The value of "map" has a density of parameters in it, which has units too."""
-    rows, own = blobs(), LIKELIHOODS[name][0]()
+    rows, chosen = blobs(), LIKELIHOODS[name][0]()
     factor = 8.0
-    if isinstance(own, sb.SphericalGaussian | sb.DiagonalGaussian):
-        own = type(own)(shape=2.0)
+    if isinstance(chosen, sb.SphericalGaussian | sb.DiagonalGaussian):
+        chosen = type(chosen)(shape=2.0)
     elif objective == "map":
-        own = type(own)(dof=8.0)
+        chosen = type(chosen)(dof=8.0)
     algorithm = sb.Full(max_passes=5, objective=objective)
-    model = sb.Mixture(likelihood=own, process=sb.FiniteDirichlet(n_components=3, concentration=6.0))
+    model = sb.Mixture(likelihood=chosen, process=sb.FiniteDirichlet(n_components=3, concentration=6.0))
     fit, other = (sb.fit(model, each, algorithm, progress=False) for each in (rows, factor * rows))
     # Jacobians of a mean and of a precision, for each component.
     of_mean, of_precision = {"gaussian": (3, 12), "zero_mean": (0, 12), "diagonal": (3, 6), "spherical": (3, 2)}[name]

@@ -50,9 +50,9 @@ def test_posterior_from_second_moments(rows: np.ndarray, labels: np.ndarray) -> 
     fit = fit_labels(sb.DirichletProcess(), rows, labels)
     assert set(fit.components) == {"dof", "scale"}
     for k in range(2):
-        own = rows[labels == k]
-        np.testing.assert_allclose(fit.components["dof"][k], DOF + len(own), rtol=1e-12)
-        np.testing.assert_allclose(fit.components["scale"][k], SCALE + own.T @ own, rtol=1e-11)
+        members = rows[labels == k]
+        np.testing.assert_allclose(fit.components["dof"][k], DOF + len(members), rtol=1e-12)
+        np.testing.assert_allclose(fit.components["scale"][k], SCALE + members.T @ members, rtol=1e-11)
 
 
 def test_one_component_predicts_a_student(rows: np.ndarray) -> None:
@@ -104,8 +104,8 @@ def test_default_hyper_parameters_follow_the_data(rows: np.ndarray, weighted: bo
     weights = np.random.default_rng(1).uniform(0.0, 3.0, len(rows)) if weighted else None
     model = sb.Mixture(likelihood=sb.ZeroMeanGaussian(), process=sb.DirichletProcess())
     fit = sb.fit(model, rows, START, n_components=2, sample_weight=weights, progress=False)
-    own = np.ones(len(rows)) if weights is None else weights
-    second = (rows * own[:, None]).T @ rows / own.sum()
+    masses = np.ones(len(rows)) if weights is None else weights
+    second = (rows * masses[:, None]).T @ rows / masses.sum()
     ridge = 1e-3 * np.diag(np.diag(second))
     assert fit.model.likelihood.dof == DIMENSION + 2
     np.testing.assert_allclose(fit.model.likelihood.scale, second + ridge, rtol=1e-11, atol=1e-12)

@@ -70,7 +70,7 @@ def test_merges_equal_the_oracle(likelihood: str, process: str, sparsity: int | 
 
 
 def test_twins_become_one() -> None:
-    """The comparison above is not of nothing: where nothing else is to be won, nearly equal components are merged."""
+    """The comparison above is not empty: nearly equal components are merged."""
     accepted = 0
     for likelihood in WITH_MARGINAL:
         case, start = twins(likelihood, "nested", with_missing=True)

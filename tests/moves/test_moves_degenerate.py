@@ -11,7 +11,7 @@ import stickbreak as sb
 from cases import clustered_rows
 from growing import assert_sound, every_set
 
-# What the model does not see is the subject of tests/model/test_support.py.
+# Tests of columns that the model leaves out are in tests/model/test_support.py.
 pytestmark = pytest.mark.filterwarnings("ignore::stickbreak.SupportWarning")
 
 RNG = np.random.default_rng
@@ -97,7 +97,7 @@ def algorithms(moves: Any, n: int, k: int) -> list[Any]:
 
 
 def rounding_of(likelihood: str, rows: np.ndarray) -> float:
-    """How much of the bound is rounding, in nats, where the mean is not taken from the rows.
+    """Return the rounding error of the bound, in nats, if the mean does not follow the rows.
 
     Log determinants of second moments about zero lose digits by their condition number: far from zero, nearly all.
     """
@@ -122,7 +122,7 @@ def test_degenerate(likelihood: str, make: Callable[[], np.ndarray], k: int, mov
 
 @every_set
 def test_weights_of_zero(moves: Any) -> None:
-    """Whole batches, and most rows elsewhere, weigh nothing."""
+    """Whole batches and most other rows have weight zero."""
     rows = clustered_rows(RNG(11), 300, 2, 3)
     weights = (np.arange(300) % 5 == 0).astype(float)
     weights[:100] = 0.0
@@ -187,7 +187,7 @@ def test_a_million_rows_in_one_cluster(moves: Any) -> None:
 
 @pytest.mark.parametrize("seed", [9, 10])
 def test_a_tail_keeps_its_place_in_rows_that_a_delete_deals(seed: int) -> None:
-    """With L other places a row had one too many, and the next visit lowered the bound by half a nat."""
+    """With L other slots, a row kept one component too many, and the next visit lowered the bound by half a nat."""
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(30, 2)) * rng.choice([0.5, 2.0], size=(30, 1))
     process = sb.DirichletProcess(concentration=5.0, truncation="tail")

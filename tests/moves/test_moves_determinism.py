@@ -1,4 +1,4 @@
-"""Moves depend on the seed and the data alone: not on threads, on where the rows are, or where a run stopped."""
+"""Moves depend only on the seed and the data: not on threads, storage or interruptions."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -69,7 +69,7 @@ def test_one_batch_is_full(moves: Any) -> None:
 def test_every_checkpoint_leads_to_the_same_end(
     moves: Any, settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also those in the middle of a pass, while parts or fresh components are on trial, or in the last round."""
+    """Includes checkpoints within a pass, with parts or fresh components on trial, and in the last round."""
     path, written = tmp_path / "fit.checkpoint", []
     write = sb.run.checkpoints.CheckpointFile.write
 

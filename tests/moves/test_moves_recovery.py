@@ -104,7 +104,7 @@ def test_from_far_too_many(name: str) -> None:
 
 @pytest.mark.parametrize(("n_columns", "distance"), [(2, 8.0), (5, 9.0), (10, 9.0)])
 def test_a_small_cluster_beside_a_large_one(n_columns: int, distance: float) -> None:
-    """Parts of the large one are joined before the small one is joined to any of them."""
+    """Parts of the large cluster are merged with each other, not with the small cluster."""
     labels = np.repeat([0, 1], [7900, 100])
     for seed in range(3):
         rows = np.random.default_rng(seed).normal(size=(8000, n_columns))
@@ -128,7 +128,7 @@ def test_parts_of_few_rows(most: int, adoption: str) -> None:
 
 
 def test_clusters_of_one_row() -> None:
-    """Three rows far from each other under a known covariance: as good as if one had known."""
+    """Three rows far apart under a known covariance: the bound is that of three components."""
     rows = np.random.default_rng(0).normal([[0, 0], [0, 1000], [1000, 0]])
     model = sb.Mixture(likelihood=sb.KnownCovarianceGaussian(np.eye(2)))
     fit, told = (sb.fit(model, rows, init=init, progress=False) for init in ("kmeans++", [0, 1, 2]))
@@ -137,7 +137,7 @@ def test_clusters_of_one_row() -> None:
 
 
 def test_splits_have_their_turn_beside_births() -> None:
-    """What births have tried in vain is left to splits."""
+    """Splits try targets where births failed."""
     rows = np.random.default_rng(0).normal(size=(500, 2))
     algorithm = sb.Memoized(moves=(sb.Birth(), sb.Split(), sb.Merge(), sb.Delete()))
     fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), rows, algorithm, progress=False)
@@ -206,10 +206,10 @@ def test_clusters_that_flags_cut_in_two_are_joined() -> None:
         fit = sb.fit(sb.Mixture(sb.Gaussian()), rows, seed=0, progress=False)
     assert adjusted_rand_score(labels, fit.predict(rows)) > 0.95
     numbers = [record.n_components for record in fit.history]
-    together = [at for at in range(1, len(numbers)) if numbers[at] <= numbers[at - 1] - 4]
+    together = [index for index in range(1, len(numbers)) if numbers[index] <= numbers[index - 1] - 4]
     assert together, numbers
-    for at in together:
-        before, after = fit.history[at - 1 : at + 1]
+    for index in together:
+        before, after = fit.history[index - 1 : index + 1]
         assert after.objective - before.objective >= sum(moves.gain for moves in after.moves) > 0
 
 

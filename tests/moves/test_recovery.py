@@ -33,14 +33,14 @@ def test_separated_clusters(
     found = fit.predict(rows.astype(dtype))
     assert adjusted_rand_score(labels, found) > 0.999
     for label in range(n_clusters):
-        own = rows[labels == label]
+        members = rows[labels == label]
         k = np.bincount(found[labels == label]).argmax()
-        assert fit.counts[k] == pytest.approx(len(own), rel=1e-2)
-        assert fit.weights[k] == pytest.approx(len(own) / 3000, rel=2e-2)
-        np.testing.assert_allclose(fit.components["mean"][k], own.mean(0), atol=0.05)
+        assert fit.counts[k] == pytest.approx(len(members), rel=1e-2)
+        assert fit.weights[k] == pytest.approx(len(members) / 3000, rel=2e-2)
+        np.testing.assert_allclose(fit.components["mean"][k], members.mean(0), atol=0.05)
         # The prior is worth D + 2 rows of the covariance of all data, hence the tolerance.
         covariance = fit.components["scale"][k] / fit.components["dof"][k]
-        np.testing.assert_allclose(covariance, np.cov(own.T) + prior_part(fit, k), atol=0.15)
+        np.testing.assert_allclose(covariance, np.cov(members.T) + prior_part(fit, k), atol=0.15)
 
 
 def prior_part(fit: sb.Fit, k: int) -> np.ndarray:

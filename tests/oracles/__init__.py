@@ -1,1 +1,1 @@
-"""Independent, slow and plain versions of what the core computes. Nothing here is used outside the tests."""
+"""Independent, slow and plain implementations of the core's mathematics, used only in tests."""

@@ -79,7 +79,7 @@ class Bernoulli(Likelihood):
 
     def kl(self, natural: Array) -> float:
         columns = zip(self.decode(natural).T, self.decode(self.prior_natural).T, strict=True)
-        return sum(dirichlet_kl(own, prior) for own, prior in columns)
+        return sum(dirichlet_kl(posterior, prior) for posterior, prior in columns)
 
 
 class Categorical(Likelihood):
@@ -132,7 +132,7 @@ class Categorical(Likelihood):
 
     def kl(self, natural: Array) -> float:
         columns = zip(self.columns(natural), self.columns(self.prior_natural), strict=True)
-        return sum(dirichlet_kl(own, prior) for own, prior in columns)
+        return sum(dirichlet_kl(posterior, prior) for posterior, prior in columns)
 
 
 class Poisson(Likelihood):

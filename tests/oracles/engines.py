@@ -23,7 +23,7 @@ from oracles.variational import (
 
 @dataclass(frozen=True)
 class Pass:
-    """What one pass leaves behind: the globals, the responsibilities behind them, and the bound of both."""
+    """Result of one pass: the globals, the responsibilities they were computed from, and the bound of both."""
 
     state: Globals
     responsibilities: Array
@@ -40,8 +40,8 @@ def with_tail(responsibilities: Array, mixture: Specification, n_components: int
 def order_by_size(counts: Array, mixture: Specification) -> NDArray[np.intp]:
     """The order of columns in which counts fall, equal ones as they stood, the tail last (mathematics 2a.1 and 2c).
 
-    Where the process has no use for an order it stays as it is. Where the bound would lose by it, all but the last
-    component are put into order: the last one of Blei and Jordan's truncation takes what is left over, which at a
+    If the process does not depend on the order, it stays unchanged. If sorting would lower the bound, all but the last
+    component are sorted: the last one of Blei and Jordan's truncation takes the remaining weight, which at a
     large concentration suits a large component.
     """
     stay, n_components = np.arange(len(counts)), len(counts) - mixture.process.has_tail
@@ -167,9 +167,9 @@ class Totals:
         return cls(weighted.T @ mixture.likelihood.sufficient_statistics(rows), weighted.sum(0))
 
     def state(self, mixture: Specification) -> Globals:
-        """The globals that these would be the summary of."""
+        """Return the globals of these totals."""
         last = len(self.counts) - mixture.process.has_tail
-        naturals = [mixture.likelihood.posterior(own) for own in self.statistics[:last]]
+        naturals = [mixture.likelihood.posterior(statistics) for statistics in self.statistics[:last]]
         return Globals(naturals, mixture.process.update(self.counts))
 
     def towards(self, other: "Totals", rate: float) -> "Totals":
@@ -211,8 +211,8 @@ def fit_stochastic(
         totals = totals.ordered(mixture) if reorder else totals
         for batch in batches:
             step += 1
-            own = local_step(rows[batch], mixture, totals.state(mixture), sparsity)
-            seen = Totals.of(rows[batch], own, mixture, masses[batch])
+            shares = local_step(rows[batch], mixture, totals.state(mixture), sparsity)
+            seen = Totals.of(rows[batch], shares, mixture, masses[batch])
             scale = masses.sum() / masses[batch].sum()
             totals = totals.towards(seen.times(scale), learning_rate(step, delay, decay))
     totals = totals.ordered(mixture) if reorder else totals
@@ -249,9 +249,9 @@ def sequential_start(
             responsibilities[index, place] = 1.0
         else:
             state = totals.state(mixture)
-            own = [mixture.likelihood.log_predictive(natural, rows[[index]])[0] for natural in state.naturals]
+            predictive = [mixture.likelihood.log_predictive(natural, rows[[index]])[0] for natural in state.naturals]
             shares = mixture.process.expected_weights(state.eta)[:n_components]
-            scores = np.asarray([np.log(shares) + own[:n_components]])
+            scores = np.asarray([np.log(shares) + predictive[:n_components]])
             responsibilities[index, :n_components] = top_l_responsibilities(scores)[0]
         weighted = weights[index] * responsibilities[index]
         totals = Totals(totals.statistics + np.outer(weighted, statistics[index]), totals.counts + weighted)

@@ -95,7 +95,7 @@ def log_evidence_gamma(rows: Array, likelihood: Likelihood, shape: float, rate: 
     for labels in set_partitions(n):
         sizes = np.bincount(labels)
         by_number[len(sizes)].append(float(gammaln(sizes).sum()) + marginals.of_partition(labels))
-    terms = [logsumexp(own) + blocks * LOG_CONCENTRATIONS for blocks, own in enumerate(by_number) if own]
+    terms = [logsumexp(logs) + blocks * LOG_CONCENTRATIONS for blocks, logs in enumerate(by_number) if logs]
     values = np.exp(LOG_CONCENTRATIONS)
     return log_mean_over_gamma(logsumexp(terms, axis=0) + gammaln(values) - gammaln(values + n), shape, rate)
 
@@ -106,12 +106,12 @@ def log_marginals_by_counts(rows: Array, likelihood: Likelihood, n_components: i
     for labels in itertools.product(range(n_components), repeat=len(rows)):
         counts = tuple(np.bincount(labels, minlength=n_components).tolist())
         terms[counts].append(marginals.of_partition(labels))
-    return {counts: float(logsumexp(own)) for counts, own in terms.items()}
+    return {counts: float(logsumexp(logs)) for counts, logs in terms.items()}
 
 
 def log_sum_over_counts(process: Process, by_counts: dict[tuple[int, ...], float]) -> float:
     """log p(X) of a process of K components: its collapsed form of hard counts is the probability of each labelling."""
-    terms = [process.collapsed(np.array(counts, float)) + own for counts, own in by_counts.items()]
+    terms = [process.collapsed(np.array(counts, float)) + log_marginals for counts, log_marginals in by_counts.items()]
     return float(logsumexp(terms))
 
 
@@ -133,7 +133,7 @@ def log_evidence_truncated(
 
 
 def log_evidence(rows: Array, likelihood: Likelihood, process: Process, n_components: int) -> float:
-    """Exact log p(X) of what the bound of a process bounds: K tells only for processes that end there themselves."""
+    """Return the exact log p(X) that the bound of a process refers to; K matters only for truncated processes."""
     if isinstance(process, FiniteSymmetricDirichlet):
         return log_evidence_finite(rows, likelihood, process.concentration, n_components)
     if isinstance(process, TruncatedStick) or getattr(process, "kind", None) is TruncatedStick:

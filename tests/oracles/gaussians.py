@@ -74,8 +74,8 @@ class DiagonalNormalGamma(Likelihood):
         shape, mean_precision, mean, rate = self.decode(natural)
         prior_shape, prior_precision, prior_mean, prior_rate = self.decode(self.prior_natural)
         shift = prior_precision / 2 * shape / rate * (mean - prior_mean) ** 2
-        own = gamma_kl(np.asarray(shape), rate, np.asarray(prior_shape), prior_rate)
-        return float(self.dimension * precision_kl(mean_precision, prior_precision) + (shift + own).sum())
+        divergence = gamma_kl(np.asarray(shape), rate, np.asarray(prior_shape), prior_rate)
+        return float(self.dimension * precision_kl(mean_precision, prior_precision) + (shift + divergence).sum())
 
 
 class SphericalNormalGamma(Likelihood):
@@ -126,8 +126,8 @@ class SphericalNormalGamma(Likelihood):
         shape, mean_precision, mean, rate = self.decode(natural)
         prior_shape, prior_precision, prior_mean, prior_rate = self.decode(self.prior_natural)
         shift = prior_precision / 2 * shape / rate * ((mean - prior_mean) ** 2).sum()
-        own = gamma_kl(*map(np.asarray, (shape, rate, prior_shape, prior_rate)))
-        return float(self.dimension * precision_kl(mean_precision, prior_precision) + shift + own)
+        divergence = gamma_kl(*map(np.asarray, (shape, rate, prior_shape, prior_rate)))
+        return float(self.dimension * precision_kl(mean_precision, prior_precision) + shift + divergence)
 
 
 class SphericalIndependent(Likelihood):

@@ -106,8 +106,8 @@ class MissingDiagonal(MissingLikelihood):
         shape, mean_precision, mean, rate = self.decode(natural)
         prior_shape, prior_precision, prior_mean, prior_rate = self.decode(self.prior_natural)
         shift = prior_precision / 2 * shape / rate * (mean - prior_mean) ** 2
-        own = gamma_kl(shape, rate, prior_shape, prior_rate)
-        return float((precision_kl(mean_precision, prior_precision) + shift + own).sum())
+        divergence = gamma_kl(shape, rate, prior_shape, prior_rate)
+        return float((precision_kl(mean_precision, prior_precision) + shift + divergence).sum())
 
     def predictive_mean(self, natural: Array) -> Array:
         return self.decode(natural)[2]
@@ -168,19 +168,19 @@ class MissingSpherical(MissingLikelihood):
         """A multivariate Student t of the columns that a row has."""
         shape, mean_precision, mean, rate = self.decode(natural)
         found = np.zeros(len(rows))
-        for at, row in enumerate(rows):
-            own = ~np.isnan(row)
-            if own.any():
-                scale = np.diag(rate / shape * (1 + 1 / mean_precision[own]))
-                found[at] = stats.multivariate_t.logpdf(row[own], mean[own], scale, 2 * shape)
+        for index, row in enumerate(rows):
+            is_present = ~np.isnan(row)
+            if is_present.any():
+                scale = np.diag(rate / shape * (1 + 1 / mean_precision[is_present]))
+                found[index] = stats.multivariate_t.logpdf(row[is_present], mean[is_present], scale, 2 * shape)
         return found
 
     def kl(self, natural: Array) -> float:
         shape, mean_precision, mean, rate = self.decode(natural)
         prior_shape, prior_precision, prior_mean, prior_rate = self.decode(self.prior_natural)
         shift = prior_precision / 2 * shape / rate * (mean - prior_mean) ** 2
-        own = gamma_kl(*map(np.asarray, (shape, rate, prior_shape, prior_rate)))
-        return float((precision_kl(mean_precision, prior_precision) + shift).sum() + own)
+        divergence = gamma_kl(*map(np.asarray, (shape, rate, prior_shape, prior_rate)))
+        return float((precision_kl(mean_precision, prior_precision) + shift).sum() + divergence)
 
     def predictive_mean(self, natural: Array) -> Array:
         return self.decode(natural)[2]
@@ -226,19 +226,21 @@ class MissingKnown(MissingLikelihood):
     def seen(self, rows: Array) -> Iterator[tuple[Array, Array, Array]]:
         """The columns that each row has, A in all columns, and the row with zeros."""
         for row in rows:
-            own = np.flatnonzero(~np.isnan(row))
+            present = np.flatnonzero(~np.isnan(row))
             precision = np.zeros_like(self.covariance)
-            precision[np.ix_(own, own)] = np.linalg.inv(self.covariance[np.ix_(own, own)])
-            yield own, precision, np.nan_to_num(row)
+            precision[np.ix_(present, present)] = np.linalg.inv(self.covariance[np.ix_(present, present)])
+            yield present, precision, np.nan_to_num(row)
 
-    def log_constant(self, own: Array) -> float:
-        return -0.5 * (len(own) * LOG_2PI + float(np.linalg.slogdet(self.covariance[np.ix_(own, own)])[1]))
+    def log_constant(self, present: Array) -> float:
+        return -0.5 * (len(present) * LOG_2PI + float(np.linalg.slogdet(self.covariance[np.ix_(present, present)])[1]))
 
     def sufficient_statistics(self, rows: Array) -> Array:
         return np.array([np.append(precision, precision @ row) for _, precision, row in self.seen(rows)])
 
     def log_base_measure(self, rows: Array) -> Array:
-        return np.array([self.log_constant(own) - row @ precision @ row / 2 for own, precision, row in self.seen(rows)])
+        return np.array(
+            [self.log_constant(present) - row @ precision @ row / 2 for present, precision, row in self.seen(rows)]
+        )
 
     def log_normaliser(self, natural: Array) -> float:
         mean_precision, mean = self.decode(natural)
@@ -250,8 +252,9 @@ class MissingKnown(MissingLikelihood):
         spread = np.linalg.inv(mean_precision)
         return np.array(
             [
-                self.log_constant(own) - 0.5 * (np.trace(precision @ spread) + (row - mean) @ precision @ (row - mean))
-                for own, precision, row in self.seen(rows)
+                self.log_constant(present)
+                - 0.5 * (np.trace(precision @ spread) + (row - mean) @ precision @ (row - mean))
+                for present, precision, row in self.seen(rows)
             ]
         )
 
@@ -259,9 +262,11 @@ class MissingKnown(MissingLikelihood):
         mean_precision, mean = self.decode(natural)
         spread = self.covariance + np.linalg.inv(mean_precision)
         found = np.zeros(len(rows))
-        for at, (own, _, row) in enumerate(self.seen(rows)):
-            if len(own):
-                found[at] = stats.multivariate_normal.logpdf(row[own], mean[own], spread[np.ix_(own, own)])
+        for index, (present, _, row) in enumerate(self.seen(rows)):
+            if len(present):
+                found[index] = stats.multivariate_normal.logpdf(
+                    row[present], mean[present], spread[np.ix_(present, present)]
+                )
         return found
 
     def kl(self, natural: Array) -> float:
@@ -274,10 +279,10 @@ class MissingKnown(MissingLikelihood):
         mean_precision, mean = self.decode(natural)
         spread = self.covariance + np.linalg.inv(mean_precision)
         means, variances = np.empty_like(rows), np.empty_like(rows)
-        for at, (own, _, row) in enumerate(self.seen(rows)):
-            gain = spread[:, own] @ np.linalg.inv(spread[np.ix_(own, own)])
-            means[at] = mean + gain @ (row - mean)[own]
-            variances[at] = np.diag(spread - gain @ spread[own])
+        for index, (present, _, row) in enumerate(self.seen(rows)):
+            gain = spread[:, present] @ np.linalg.inv(spread[np.ix_(present, present)])
+            means[index] = mean + gain @ (row - mean)[present]
+            variances[index] = np.diag(spread - gain @ spread[present])
         return means, variances
 
 
@@ -319,7 +324,7 @@ class MissingBernoulli(MissingLikelihood):
 
     def kl(self, natural: Array) -> float:
         columns = zip(self.decode(natural).T, self.decode(self.prior_natural).T, strict=True)
-        return sum(dirichlet_kl(own, prior) for own, prior in columns)
+        return sum(dirichlet_kl(posterior, prior) for posterior, prior in columns)
 
     def predictive_mean(self, natural: Array) -> Array:
         successes, failures = self.decode(natural)

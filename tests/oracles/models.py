@@ -290,7 +290,7 @@ class StickBreaking(Process):
         return np.asarray(expected_log[:, 0] + np.append(0.0, np.cumsum(expected_log[:, 1])[:-1]))
 
     def kl(self, eta: Array) -> float:
-        return sum(dirichlet_kl(own, prior) for own, prior in zip(eta, self.prior(len(eta)), strict=True))
+        return sum(dirichlet_kl(posterior, prior) for posterior, prior in zip(eta, self.prior(len(eta)), strict=True))
 
     def collapsed(self, counts: Array) -> float:
         eta, prior = self.update(counts), self.prior(len(counts))

@@ -35,7 +35,7 @@ def merged(responsibilities: Array, a: int, b: int) -> Array:
 
 
 def split(responsibilities: Array, target: int, shares: Array, mixture: Specification) -> Array:
-    """The target's column dealt to as many as `shares` has: the first in its place, the others behind the last."""
+    """Divide the target's column between the columns of `shares`: the first replaces it, the others come last."""
     parts = responsibilities[:, [target]] * shares
     last = responsibilities.shape[1] - mixture.process.has_tail
     dealt = np.column_stack([responsibilities[:, :last], parts[:, 1:], responsibilities[:, last:]])
@@ -45,7 +45,7 @@ def split(responsibilities: Array, target: int, shares: Array, mixture: Specific
 
 @dataclass(frozen=True)
 class Ledger:
-    """What changes are judged by: gains, counts, entropies and merge-entropy gaps of all components."""
+    """The quantities for judging changes: gains, counts, entropies and merge-entropy gaps of all components."""
 
     mixture: Specification
     totals: Totals
@@ -124,7 +124,7 @@ def settle_merges(
     pairs: Sequence[tuple[int, int]],
     weights: Array | None = None,
 ) -> Merged:
-    """Merges the best of the pairs, again and again, each component once, as long as that raises the bound."""
+    """Merge the best remaining pair, each component once, as long as that raises the bound."""
     names = list(range(responsibilities.shape[1]))
     left, changes = list(pairs), []
     while left:

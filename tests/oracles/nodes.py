@@ -23,9 +23,9 @@ def units_of_columns(rows: Array, *, about_zero: bool = False, weights: Array | 
 
 def cut(rows: Array, node: NDArray[np.intp]) -> Nodes:
     """The halves of a node at the median of its widest column; equal values in the order of the rows."""
-    own = rows[node]
-    widest = int(np.argmax(own.max(0) - own.min(0)))
-    order = np.lexsort((node, own[:, widest]))
+    rows_of_node = rows[node]
+    widest = int(np.argmax(rows_of_node.max(0) - rows_of_node.min(0)))
+    order = np.lexsort((node, rows_of_node[:, widest]))
     left = np.sort(node[order[: len(node) // 2]])
     return [left, np.setdiff1d(node, left)]
 
@@ -39,7 +39,7 @@ def frontier(rows: Array, depth: int, least: int) -> Nodes:
             if len(node) == 1:
                 opened.append(node)
             elif len(node) < least:
-                opened.extend(node[[at]] for at in range(len(node)))
+                opened.extend(node[[position]] for position in range(len(node)))
             else:
                 opened.extend(cut(rows, node))
         nodes = opened
@@ -66,8 +66,8 @@ def tied_local_step(
     """Responsibilities of the rows, each those of its node."""
     of_nodes = top_l_responsibilities(tied_scores(rows, mixture, state, nodes, weights), sparsity)
     responsibilities = np.empty((len(rows), of_nodes.shape[1]))
-    for node, own in zip(nodes, of_nodes, strict=True):
-        responsibilities[node] = own
+    for node, of_node in zip(nodes, of_nodes, strict=True):
+        responsibilities[node] = of_node
     return responsibilities
 
 

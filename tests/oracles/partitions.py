@@ -80,8 +80,8 @@ class GaussianMarginal:
             bartlett = np.tril(rng.normal(size=(d, d)), -1) + np.diag(np.sqrt(rng.chisquare(self.nu - np.arange(d))))
             spread = np.linalg.inv((root @ bartlett).T)
             mean = self.m + spread @ rng.normal(size=d) / np.sqrt(self.r)
-            own = labels == label
-            rows[own] = mean + rng.normal(size=(own.sum(), d)) @ spread.T
+            members = labels == label
+            rows[members] = mean + rng.normal(size=(members.sum(), d)) @ spread.T
         return rows
 
 

@@ -45,8 +45,8 @@ class PointState:
 
 def point_scores(rows: Array, mixture: Specification, weights: Array, points: list[Point]) -> Array:
     """log pi_k + log p(x_n | phi_k), shape (n, K)."""
-    own = points_of(mixture.likelihood)
-    densities = np.column_stack([own.log_density(point, rows) for point in points])
+    estimates = points_of(mixture.likelihood)
+    densities = np.column_stack([estimates.log_density(point, rows) for point in points])
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(weights) + densities)
 
@@ -58,24 +58,24 @@ def objective_scores(
 
     With it in both steps the ridge is a part of the objective, which then cannot fall.
     """
-    own, scores = points_of(mixture.likelihood), point_scores(rows, mixture, weights, points)
-    return scores - [own.blur(point, own.ridge()) for point in points] if objective == "ml" else scores
+    estimates, scores = points_of(mixture.likelihood), point_scores(rows, mixture, weights, points)
+    return scores - [estimates.blur(point, estimates.ridge()) for point in points] if objective == "ml" else scores
 
 
 def maximise(
     rows: Array, responsibilities: Array, mixture: Specification, objective: Objective, sample_weight: Array
 ) -> PointState:
     """The M step, and the objective after it."""
-    own, prior = points_of(mixture.likelihood), 0.0
+    estimates, prior = points_of(mixture.likelihood), 0.0
     weighted = responsibilities * sample_weight[:, None]
     counts = weighted.sum(0)
     if objective == "ml":
         weights = counts / counts.sum()
-        points = [own.most_likely(rows, column, own.ridge()) for column in weighted.T]
+        points = [estimates.most_likely(rows, column, estimates.ridge()) for column in weighted.T]
     else:
         weights, prior = most_probable_weights(mixture.process, counts)
-        points = [own.mode(each) for each in weighted.T @ mixture.likelihood.sufficient_statistics(rows)]
-        prior += sum(own.log_prior(point) for point in points)
+        points = [estimates.mode(each) for each in weighted.T @ mixture.likelihood.sufficient_statistics(rows)]
+        prior += sum(estimates.log_prior(point) for point in points)
     scores = objective_scores(rows, mixture, objective, weights, points)
     kept = np.where(responsibilities > 0, responsibilities * np.where(responsibilities > 0, scores, 0.0), 0.0)
     value = sample_weight @ (kept - xlogy(responsibilities, responsibilities)).sum(1)

@@ -16,7 +16,7 @@ from oracles import discrete, gaussians, models
 from oracles.models import Array
 
 Point: TypeAlias = dict[str, Array]
-# The ridge of variances of maximum likelihood, as a share of what the prior expects of a variance.
+# The ridge of variances of maximum likelihood, as a fraction of their prior expectation.
 RIDGE = 1e-6
 
 
@@ -40,18 +40,18 @@ class Points(ABC):
 
     @abstractmethod
     def plug_in(self, natural: Array) -> Point:
-        """What stands for a component of a variational fit in a plug-in density (mathematics 1.8)."""
+        """Return the point that represents a component of a variational fit in a plug-in density (mathematics 1.8)."""
 
     @abstractmethod
     def most_likely(self, rows: Array, weights: Array, ridge: Any) -> Point:
         """The maximum of sum r {log p(x | phi) - blur}, which `ridge`, added to variances, keeps finite."""
 
     def ridge(self) -> Any:
-        """What `fit` adds to variances of maximum likelihood: 1e-6 of what the prior expects of them."""
+        """Return the ridge that `fit` adds to variances of maximum likelihood: 1e-6 of their prior expectation."""
         return 0.0
 
     def blur(self, point: Point, ridge: Any) -> float:
-        """What a row loses by being known up to a variance of `ridge` only: E log p(x + noise) is less by this."""
+        """Return the loss of a row's expected log density from noise with the variance `ridge`."""
         return 0.0
 
 
@@ -308,8 +308,8 @@ class CategoricalPoints(Points):
         return np.asarray(xlogy(statistics, self.likelihood.flat(point["probabilities"])).sum(1))
 
     def log_prior(self, point: Point) -> float:
-        own, prior = (self.likelihood.columns(each) for each in (self._flat(point), self.likelihood.prior_natural))
-        return float(sum(stats.dirichlet.logpdf(p, b) for p, b in zip(own, prior, strict=True)))
+        mode, prior = (self.likelihood.columns(each) for each in (self._flat(point), self.likelihood.prior_natural))
+        return float(sum(stats.dirichlet.logpdf(p, b) for p, b in zip(mode, prior, strict=True)))
 
     def _flat(self, point: Point) -> Array:
         return self.likelihood.flat(point["probabilities"])

@@ -34,7 +34,7 @@ class TruncatedStick(Process):
         return np.append(log_stick, 0.0) + np.append(0.0, np.cumsum(log_rest))
 
     def kl(self, eta: Array) -> float:
-        return sum(dirichlet_kl(own, np.array([1.0, self.concentration])) for own in eta)
+        return sum(dirichlet_kl(parameters, np.array([1.0, self.concentration])) for parameters in eta)
 
     def collapsed(self, counts: Array) -> float:
         return float((betaln(*self.update(counts).T) - betaln(1, self.concentration)).sum())
@@ -70,7 +70,7 @@ class TailedStick(Process):
         return np.append(log_stick, self.tail_log_weight) + np.append(0.0, np.cumsum(log_rest))
 
     def kl(self, eta: Array) -> float:
-        return sum(dirichlet_kl(own, np.array([1.0, self.concentration])) for own in eta)
+        return sum(dirichlet_kl(parameters, np.array([1.0, self.concentration])) for parameters in eta)
 
     def collapsed(self, counts: Array) -> float:
         sticks = (betaln(*self.update(counts).T) - betaln(1, self.concentration)).sum()
@@ -90,7 +90,7 @@ class GammaConcentration(Process):
         self.kind, self.shape, self.rate = kind, shape, rate
 
     def update(self, counts: Array) -> Array:
-        """Sticks and q(concentration) at once: the mean of the concentration that its own sticks lead back to."""
+        """Return sticks and q(concentration): the fixed point of the mean concentration."""
 
         def posterior(log_mean: float) -> tuple[Array, float, float]:
             eta = self.kind(float(np.exp(log_mean))).update(counts)
@@ -111,16 +111,18 @@ class GammaConcentration(Process):
         sticks, (shape, rate) = eta[:-1], eta[-1]
         log_stick, log_rest = expected_log_sticks(sticks)
         mean, expected_log = shape / rate, digamma(shape) - np.log(rate)
-        own = (sticks[:, 0] - 1) * log_stick + (sticks[:, 1] - 1) * log_rest - betaln(*sticks.T)
+        log_posterior = (sticks[:, 0] - 1) * log_stick + (sticks[:, 1] - 1) * log_rest - betaln(*sticks.T)
         prior = expected_log + (mean - 1) * log_rest
-        return float((own - prior).sum() + gamma_kl(shape, rate, np.asarray(self.shape), np.asarray(self.rate)))
+        return float(
+            (log_posterior - prior).sum() + gamma_kl(shape, rate, np.asarray(self.shape), np.asarray(self.rate))
+        )
 
     def collapsed(self, counts: Array) -> float:
         eta = self.update(counts)
         shape, rate = eta[-1]
         mean, expected_log = shape / rate, digamma(shape) - np.log(rate)
-        own = gamma_kl(shape, rate, np.asarray(self.shape), np.asarray(self.rate))
-        return float(self.kind(mean).collapsed(counts) + (len(eta) - 1) * (expected_log - np.log(mean)) - own)
+        divergence = gamma_kl(shape, rate, np.asarray(self.shape), np.asarray(self.rate))
+        return float(self.kind(mean).collapsed(counts) + (len(eta) - 1) * (expected_log - np.log(mean)) - divergence)
 
     def expected_weights(self, eta: Array) -> Array:
         return self.kind(1.0).expected_weights(eta[:-1])

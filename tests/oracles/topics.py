@@ -33,7 +33,7 @@ def log_topics(sums: Array, word: float, objective: str) -> Array:
 
 @dataclass
 class Step:
-    """What a local step of all documents leaves."""
+    """Result of a local step of all documents."""
 
     sums: Array
     counts: Array
@@ -70,17 +70,17 @@ def sparse_step(counts: Array, log_phi: Array, prior: float, width: int, steps: 
         if words.size == 0:
             continue
         weights, n = log_phi[:, words].T, row[words]
-        own, active = np.zeros(n_topics), np.full(n_topics, True)
+        document_counts, active = np.zeros(n_topics), np.full(n_topics, True)
         shares = np.ones((words.size, n_topics))
-        for at in range(steps + 1):
-            selects = at < steps and (at < 5 or (at - 1) % 10 == 0)
-            if at > 0 and selects:
-                active &= own > 1e-9
-            logs = weights + (digamma(own + prior) if at > 0 else np.log(prior))
+        for turn in range(steps + 1):
+            selects = turn < steps and (turn < 5 or (turn - 1) % 10 == 0)
+            if turn > 0 and selects:
+                active &= document_counts > 1e-9
+            logs = weights + (digamma(document_counts + prior) if turn > 0 else np.log(prior))
             shares = top(np.where(active if selects else shares > 0, logs, -np.inf), width)
-            own = n @ shares
+            document_counts = n @ shares
         sums[:, words] += (shares * n[:, None]).T
-        all_counts[document] = own
+        all_counts[document] = document_counts
         entropy -= float(n @ xlogy(shares, shares).sum(1))
     return Step(sums, all_counts, entropy)
 
@@ -147,8 +147,8 @@ def coherence(counts: Array, words: NDArray[np.int64], measure: str) -> float:
     has = counts > 0
     words = np.array([word for word in words if has[:, word].any()])
     values = []
-    for at, later in enumerate(words):
-        for earlier in words[:at]:
+    for index, later in enumerate(words):
+        for earlier in words[:index]:
             joint, one, other = (has[:, later] & has[:, earlier]).sum(), has[:, later].sum(), has[:, earlier].sum()
             if measure == "umass":
                 values.append(np.log((joint + 1) / other))

@@ -97,8 +97,12 @@ class Moves:
 
     @cache  # noqa: B019
     def log_phi(self, tree):
-        own = self.log_h[self.mask(tree)]
-        return own if isinstance(tree, int) else np.logaddexp(own, self.log_phi(tree[0]) + self.log_phi(tree[1]))
+        log_h_of_tree = self.log_h[self.mask(tree)]
+        return (
+            log_h_of_tree
+            if isinstance(tree, int)
+            else np.logaddexp(log_h_of_tree, self.log_phi(tree[0]) + self.log_phi(tree[1]))
+        )
 
     def log_d(self, one, other):
         return self.log_phi(one) + self.log_phi(other) - self.log_h[self.mask(one) | self.mask(other)]
@@ -271,7 +275,7 @@ class Moves:
             log_back = self.log_pair(self.tree(a), self.tree(b), [self.tree(other) for other in rest])
             return [*rest, a, b], log_back - log_forth
         other = rest.pop(choice)
-        kept, union = [self.tree(own) for own in rest], mask | other
+        kept, union = [self.tree(other_cluster) for other_cluster in rest], mask | other
         found, weights = self.anchors(self.tree(union), mask)
         node, i, j = found[pick(weights)]
         forced = mask if mask >> i & 1 else other

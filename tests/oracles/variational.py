@@ -95,7 +95,7 @@ def global_step(rows: Array, responsibilities: Array, mixture: Specification, we
     statistics = weighted.T @ mixture.likelihood.sufficient_statistics(rows)
     if mixture.process.has_tail:
         statistics = statistics[:-1]
-    naturals = [mixture.likelihood.posterior(own) for own in statistics]
+    naturals = [mixture.likelihood.posterior(row) for row in statistics]
     return Globals(naturals, mixture.process.update(weighted.sum(0)))
 
 
@@ -140,7 +140,7 @@ def collapsed_elbo(rows: Array, responsibilities: Array, mixture: Specification,
         tail = weighted[:, -1]
         expected = likelihood.expected_log_likelihood(likelihood.prior_natural, rows)
         data += float(tail @ (expected - constants))
-    data += sum(likelihood.gain(own) for own in statistics[:explained])
+    data += sum(likelihood.gain(row) for row in statistics[:explained])
     entropy = entropies(responsibilities, weights).sum()
     return float(data + mixture.process.collapsed(weighted.sum(0)) + entropy)
 
@@ -159,8 +159,8 @@ def kmeans_divergence(rows: Array, likelihood: NormalWishart | ZeroMeanWishart, 
     squared distance from the mean of the centre's rows, in units of the prior's scale (mathematics 5.2).
     """
     if isinstance(likelihood, NormalWishart):
-        own = np.array([natural - likelihood.prior_natural for natural in naturals])
-        means = own[:, 2 : 2 + rows.shape[1]] / own[:, 1:2]
+        statistics = np.array([natural - likelihood.prior_natural for natural in naturals])
+        means = statistics[:, 2 : 2 + rows.shape[1]] / statistics[:, 1:2]
         squares = np.diag(likelihood.decode(likelihood.prior_natural)[3])
         return np.asarray(0.5 * ((rows[:, None] - means) ** 2 / squares).sum(axis=2))
     points = [likelihood.plug_in_moments(likelihood.prior_natural + t) for t in likelihood.sufficient_statistics(rows)]

@@ -1,4 +1,4 @@
-"""`scripts/bits.py` finds what differs between two builds, and refuses what it cannot compare."""
+"""`scripts/bits.py` finds differences between two builds, and refuses incomparable files."""
 
 import json
 from pathlib import Path

@@ -25,14 +25,14 @@ pytestmark = pytest.mark.filterwarnings("ignore::stickbreak.SupportWarning")
 
 @pytest.fixture(autouse=True)
 def results(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Figures go elsewhere."""
+    """Write figures to a temporary folder."""
     monkeypatch.setenv("RESULTS", str(tmp_path))
     return tmp_path / "papers"
 
 
 @pytest.fixture(scope="module")
 def photographs() -> images.Photographs:
-    """Four of noise, two of them dark; none has the size of another."""
+    """Return four photographs of noise, two of them dark, all of different sizes."""
     rng = np.random.default_rng(0)
     return [rng.integers(low, low + 60, size=(41 + low % 7, 50), dtype=np.uint8) for low in (0, 3, 190, 193)]
 
@@ -56,20 +56,20 @@ def test_grids_are_means_of_cells(photographs: images.Photographs) -> None:
 
 
 def test_the_density_of_the_known_partition() -> None:
-    """Of one row it is what a joint normal distribution says."""
+    """The density of one row equals that of a joint normal distribution."""
     data = blei_jordan.generate(3, seed=1)
     assert data.train.shape == data.held_out.shape == (100, 3)
     assert sum(data.cluster_sizes) == 100
     row = data.held_out[0]
     density = 1 / 101 * multivariate_normal.pdf(row, np.zeros(3), data.covariance * (1 + 1 / data.mean_precision))
     for label in np.unique(data.labels[:100]):
-        own = data.train[data.labels[:100] == label]
+        members = data.train[data.labels[:100] == label]
         # Rows of a cluster share the mean that is integrated out: every two have the covariance S / kappa.
-        shared = np.eye(len(own) + 1) + 1 / data.mean_precision
+        shared = np.eye(len(members) + 1) + 1 / data.mean_precision
         joint = multivariate_normal(cov=np.kron(shared, data.covariance))
         without = multivariate_normal(cov=np.kron(shared[1:, 1:], data.covariance))
-        ratio = joint.logpdf(np.concatenate([row, own.ravel()])) - without.logpdf(own.ravel())
-        density += len(own) / 101 * np.exp(ratio)
+        ratio = joint.logpdf(np.concatenate([row, members.ravel()])) - without.logpdf(members.ravel())
+        density += len(members) / 101 * np.exp(ratio)
     only = blei_jordan.DataSet(
         np.concatenate([data.train, row[None]]), data.labels, data.covariance, data.mean_precision
     )
@@ -109,19 +109,19 @@ def test_true_components_of_the_toy() -> None:
     distances = np.linalg.norm(patches.covariances[:, None] - patches.covariances, axis=(2, 3))
     norms = np.linalg.norm(patches.covariances, axis=(1, 2))
     assert np.all((distances > 2 * memoized_toy.NEAR * norms) | np.eye(8, dtype=bool))
-    own = memoized_toy.Run()
-    memoized_toy.compare(own, memoized_toy.best_possible(patches), patches)
-    assert own.n_recovered == 8
-    assert sorted(own.components) == list(range(8))
+    true_run = memoized_toy.Run()
+    memoized_toy.compare(true_run, memoized_toy.best_possible(patches), patches)
+    assert true_run.n_recovered == 8
+    assert sorted(true_run.components) == list(range(8))
 
 
 def test_memoized_toy(results: Path) -> None:
     patches = memoized_toy.generate(1000)
     names = (memoized_toy.FULL, memoized_toy.MEMOIZED, *memoized_toy.STEPS)
     runs = {name: [memoized_toy.run(patches, name, 2, seed) for seed in range(2)] for name in names}
-    for own in runs.values():
-        assert [one.passes for one in own] == [[1, 2]] * 2
-        assert np.isfinite([one.bounds for one in own]).all()
+    for of_method in runs.values():
+        assert [one.passes for one in of_method] == [[1, 2]] * 2
+        assert np.isfinite([one.bounds for one in of_method]).all()
     memoized_toy.report(runs, 0.0)
     memoized_toy.print_traces(runs)
     memoized_toy.draw_traces(runs, 0.0)
@@ -145,7 +145,7 @@ def test_sparse_mixtures(monkeypatch: pytest.MonkeyPatch, photographs: images.Ph
 
 
 def test_distances_are_the_mass_that_is_left_out() -> None:
-    """Also of rows that would have given another prior than those of the fit."""
+    """Distances equal the dropped mass, also for rows other than those of the fit."""
     rows = np.random.default_rng(0).normal(size=(300, 2)).astype(np.float32)
     dense = sparse_mixtures.fit(rows, 4, sb.Memoized(2, sparsity=None, max_passes=5), "random")
     few = rows[:20]
@@ -209,12 +209,14 @@ def prior() -> denoising.Prior:
 
 def test_a_step_is_the_wiener_estimate_of_the_most_probable_component(prior: denoising.Prior) -> None:
     rng = np.random.default_rng(0)
-    truth = np.concatenate([rng.multivariate_normal(np.zeros(63), own, size=30) for own in prior.covariances])
+    truth = np.concatenate(
+        [rng.multivariate_normal(np.zeros(63), covariance, size=30) for covariance in prior.covariances]
+    )
     rows = (truth + 0.1 * rng.normal(size=truth.shape)).astype(np.float32)
     noisy = prior.covariances + 0.01 * np.eye(63)
     scores = [
-        weight + multivariate_normal.logpdf(rows, np.zeros(63), own)
-        for weight, own in zip(prior.log_weights, noisy, strict=True)
+        weight + multivariate_normal.logpdf(rows, np.zeros(63), covariance)
+        for weight, covariance in zip(prior.log_weights, noisy, strict=True)
     ]
     labels = np.argmax(scores, axis=0)
     assert set(labels) == {0, 1}
@@ -229,17 +231,19 @@ def test_a_mixed_step_is_the_posterior_mean_however_the_components_are_cut(prior
     noisy = prior.covariances + 0.5 * np.eye(63)
     log_joint = np.array(
         [
-            weight + multivariate_normal.logpdf(rows, np.zeros(63), own)
-            for weight, own in zip(prior.log_weights, noisy, strict=True)
+            weight + multivariate_normal.logpdf(rows, np.zeros(63), covariance)
+            for weight, covariance in zip(prior.log_weights, noisy, strict=True)
         ]
     )
     weights = softmax(log_joint, axis=0)
     assert (weights.min(axis=0) > denoising.LEAST).all()
-    wieners = np.array([rows @ np.linalg.solve(own, cov) for own, cov in zip(noisy, prior.covariances, strict=True)])
+    wieners = np.array(
+        [rows @ np.linalg.solve(covariance, cov) for covariance, cov in zip(noisy, prior.covariances, strict=True)]
+    )
     wanted = (weights[:, :, None] * wieners).sum(axis=0)
     cleaned = denoising.Step.of(prior, 0.5).clean(rows, mixed=True)
     np.testing.assert_allclose(cleaned, wanted, atol=1e-5)
-    # The choice of one component does depend on it.
+    # The choice of one component does depend on how components are cut.
     pieces = np.repeat([0, 1], [12, 1])
     log_weights = prior.log_weights[pieces] - np.log(np.repeat([12, 1], [12, 1]))
     again = denoising.Step.of(denoising.Prior(log_weights, prior.covariances[pieces]), 0.5)
@@ -248,7 +252,7 @@ def test_a_mixed_step_is_the_posterior_mean_however_the_components_are_cut(prior
 
 
 def test_denoising_knows_its_limits(prior: denoising.Prior) -> None:
-    """A prior that allows anything leaves the noise; one that allows nothing but flat patches leaves their means."""
+    """A wide prior keeps the noise; a prior of flat patches keeps only their means."""
     image = np.full((40, 45), 153, dtype=np.uint8)
     ((truth, noisy),) = denoising.noisy_versions([image], 0.1)
     assert denoising.psnr(noisy, truth) == pytest.approx(20, abs=0.3)
@@ -270,7 +274,7 @@ def test_memoized_patches(photographs: images.Photographs, results: Path, capsys
         traces = {"stream": memoized_patches.report_stream(large[:2], setting)}
         traces["bounds"] = memoized_patches.report_bounds(large, setting)
         memoized_patches.report_models(large, photographs, setting)
-    assert all(trace.passes[-1] == 2 for own in traces.values() for trace in own.values())
+    assert all(trace.passes[-1] == 2 for of_report in traces.values() for trace in of_report.values())
     memoized_patches.draw(traces)
     assert {file.name for file in results.iterdir()} == {"memoized_patches.svg"}
     assert "births better on" not in capsys.readouterr().out

@@ -17,7 +17,7 @@ import stickbreak as sb
 
 @pytest.fixture(autouse=True)
 def results(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Figures go elsewhere."""
+    """Write figures to a temporary folder."""
     monkeypatch.setenv("RESULTS", str(tmp_path))
     return tmp_path / "papers"
 
@@ -34,7 +34,7 @@ def few() -> digits.Digits:
 
 
 def test_digits_are_projected_and_seen_again() -> None:
-    """Images of few directions are on fifty components what they were, largest variance first."""
+    """Images of few directions are reconstructed from fifty components, largest variance first."""
     rng = np.random.default_rng(1)
     pixels = (rng.integers(0, 9, size=(80, 3)) @ rng.integers(0, 9, size=(3, digits.SIDE**2))).astype(np.uint8)
     found = digits.project(pixels, np.arange(80))
@@ -69,7 +69,7 @@ def test_memoized_toy_moves(results: Path) -> None:
     memoized_toy_moves.report(runs, ideal)
     merges = {judge: [memoized_toy_moves.merging(patches, judge, 2, 0, 2)] for judge in memoized_toy_moves.JUDGES}
     memoized_toy_moves.report_merging(merges)
-    # Who asks all rows is never ruined; who asks a batch of 60 is.
+    # Merges judged by all rows are never ruinous; those judged by a batch of 60 are.
     assert merges["all rows"][0].ruinous == 0
     assert merges["one batch"][0].ruinous > 0
     for (one,) in merges.values():
@@ -80,19 +80,19 @@ def test_memoized_toy_moves(results: Path) -> None:
 
 def test_what_is_kept_of_a_run(few: digits.Digits, results: Path) -> None:
     algorithm = sb.Memoized(2, sparsity=2, max_passes=4, tol=0)
-    own, found = digit_runs.run(few, "MO", algorithm, digits.model(), seed=0, threads=1, n_components=3)
-    assert own.passes == [1, 2, 3, 4]
-    assert own.loss == pytest.approx(-found.elbo / (240 * 50), abs=1e-6)
-    assert own.loss_after(2) == own.losses[1]
-    assert own.loss_after(9) == own.loss
-    assert own.until(own.losses[0] + 1) == own.seconds[0]
-    assert own.until(own.loss - 1) is None
+    kept_run, found = digit_runs.run(few, "MO", algorithm, digits.model(), seed=0, threads=1, n_components=3)
+    assert kept_run.passes == [1, 2, 3, 4]
+    assert kept_run.loss == pytest.approx(-found.elbo / (240 * 50), abs=1e-6)
+    assert kept_run.loss_after(2) == kept_run.losses[1]
+    assert kept_run.loss_after(9) == kept_run.loss
+    assert kept_run.until(kept_run.losses[0] + 1) == kept_run.seconds[0]
+    assert kept_run.until(kept_run.loss - 1) is None
     labels = found.predict(few.rows)
     agreeing = sum(np.bincount(few.labels[labels == k]).max() for k in np.unique(labels))
-    assert own.alignment == pytest.approx(agreeing / 240)
-    assert own.effective == len(np.unique(labels))
-    digit_runs.keep("runs", [own])
-    assert digit_runs.kept("runs") == [own]
+    assert kept_run.alignment == pytest.approx(agreeing / 240)
+    assert kept_run.effective == len(np.unique(labels))
+    digit_runs.keep("runs", [kept_run])
+    assert digit_runs.kept("runs") == [kept_run]
     assert digit_runs.kept("others") == []
 
 
@@ -133,8 +133,8 @@ def test_memoized_mnist(
 
 def test_every_run_has_a_family() -> None:
     for name in ("MO-BM, 20 batches", "MO, 20 batches, random", "SO c, 100 batches, kmeans++", "scikit-learn"):
-        own = digit_runs.Run(name, 0, [1], [0.5], [1.0], 1.0, [1], 1, 1.0, 1.0)
-        assert name.startswith(memoized_mnist_figures.family(own))
+        one_run = digit_runs.Run(name, 0, [1], [0.5], [1.0], 1.0, [1], 1, 1.0, 1.0)
+        assert name.startswith(memoized_mnist_figures.family(one_run))
 
 
 def test_memoized_ablation(few: digits.Digits, results: Path) -> None:
@@ -143,7 +143,7 @@ def test_memoized_ablation(few: digits.Digits, results: Path) -> None:
         runs = found[variant.name] = memoized_ablation.measure(few, variant, 2, 2, 1, 1)
         assert len(memoized_ablation.cells(runs)) == len(memoized_ablation.LEVELS) + 3
         memoized_ablation.report(runs)
-    # Bounds spare work and change nothing.
+    # Distance bounds save work and change no result.
     assert found["one batch, bounds"][0].loss == found["one batch, margin"][0].loss
     memoized_ablation.draw(found)
     assert (results / "memoized_ablation.svg").stat().st_size > 0

@@ -1,4 +1,4 @@
-"""Advice: each with data that deserve it and with data that do not."""
+"""Advice: each kind with data that cause it and with data that do not."""
 
 import copy
 import json
@@ -20,7 +20,7 @@ GAUSSIAN = sb.Mixture(likelihood=sb.Gaussian())
 
 
 def two_clusters(n: int = 200, d: int = 2, seed: int = 0) -> np.ndarray:
-    """Data that deserve no advice: two clusters far apart."""
+    """Return data without advice: two clusters far apart."""
     return np.random.default_rng(seed).normal(size=(n, d)) + np.repeat([[0.0], [12.0]], n // 2, axis=0)
 
 
@@ -73,7 +73,7 @@ def test_one_component_with_nearly_all_rows() -> None:
     found = advice(outliers, algorithm=sb.Full(), n_components=2)["one_component"]
     assert found.text == "one component has 99.0% of the rows"
     assert "one_component" not in advice(two_clusters())
-    # Who asks for one gets one.
+    # One component that was requested is no mistake.
     assert "one_component" not in advice(blob, algorithm=sb.Full(), n_components=1)
 
 
@@ -248,7 +248,7 @@ def test_warnings_are_the_same_objects_and_come_once() -> None:
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", sb.Advice)
         sb.fit(GAUSSIAN, rows, sb.Full(max_passes=2), n_components=6)
-        # Other advice is no warning.
+        # Other advice does not warn.
         warnings.simplefilter("error", sb.Advice)
         assert sb.fit(GAUSSIAN, np.random.default_rng(0).normal(size=(400, 2))).advice()
 

@@ -9,12 +9,12 @@ import pytest
 
 import stickbreak as sb
 
-# Standard errors that a share of draws may lie off: false alarms are one in a hundred thousand for each number.
+# Allowed deviation of a fraction of draws, in standard errors: one false alarm in a hundred thousand numbers.
 Z = 4.5
 N = 40_000
 
 Array = np.ndarray[Any, Any]
-# The values of a column, and what a sum over them counts each with: all, or nodes of a rule for integrals.
+# Values of a column and their weights in a sum: all values, or nodes of a quadrature rule.
 Rule = tuple[Array, Array]
 
 
@@ -121,7 +121,7 @@ def test_two_columns_given_one(name: str) -> None:
     density = fit.conditional({1: X[3, 1]})
     expected = fit.log_predictive(X[:5] * [1, 0, 1] + X[3] * [0, 1, 0]) - fit.marginal(1).log_density(X[3, [1]])
     np.testing.assert_allclose(density.log_density(X[:5, [0, 2]]), expected, rtol=1e-9, atol=1e-9)
-    # In any order, and in steps.
+    # Columns in any order, and conditioning in steps.
     turned = fit.marginal([2, 0, 1]).conditional({1: X[3, 1]})
     assert turned.columns == (2, 0)
     np.testing.assert_allclose(turned.log_density(X[:5, [2, 0]]), expected, rtol=1e-9, atol=1e-9)
@@ -192,7 +192,7 @@ def test_without_enough_degrees_of_freedom_there_is_no_covariance() -> None:
     assert np.isinf(of_prior[[0, 1], [0, 1]]).all()
     assert np.isnan(of_prior[0, 1])
     assert np.isfinite(density.covariances[:-1]).all()
-    # What is given counts as degrees of freedom: 1.5 and 1.
+    # Given columns add degrees of freedom: 1.5 and 1.
     assert np.isfinite(fit.conditional({0: 1.0}).covariance).all()
 
 
@@ -204,7 +204,7 @@ def test_columns_by_name_and_position() -> None:
     assert density.columns == (2, 0)
     assert repr(density).startswith("<Density of 'c', 'a': ")
     by_position = fit.marginal([2, 0]).log_density(table.to_numpy()[:, [2, 0]])
-    # A table is matched by name, in whatever order it stands.
+    # Columns of a table are matched by name.
     assert (density.log_density(table[["a", "c"]]) == by_position).all()
     assert fit.conditional({"b": 1}).column_names == ("a", "c")
     with pytest.raises(sb.InvalidArgument, match="without 'c'"):

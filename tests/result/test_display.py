@@ -1,4 +1,4 @@
-"""How a fit shows itself: one line in a terminal, a table in a notebook."""
+"""The display of a fit: one line in a terminal, a table in a notebook."""
 
 import sys
 from html.parser import HTMLParser
@@ -181,7 +181,7 @@ def test_a_notebook_shows_progress(monkeypatch: pytest.MonkeyPatch, capsys: pyte
 
 
 def test_fit_without_a_bound() -> None:
-    """A bound that is not known yet is said to be so."""
+    """An unknown bound is displayed as unknown."""
     rows = clustered_rows(np.random.default_rng(0), 60, 2, 3)
     fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), rows, sb.Full(max_passes=0), init="random", n_components=3)
     assert "elbo nan" in repr(fit)

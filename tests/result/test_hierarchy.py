@@ -155,14 +155,14 @@ def values(tree):
 def test_files_keep_every_bit(tmp_path, method):
     tree = sb.hierarchy(MODEL, X, method).insert(X[:4] + 0.5)
     tree.save(tmp_path / "tree.safetensors")
-    for kept, own in zip(values(sb.load(tmp_path / "tree.safetensors")), values(tree), strict=True):
-        assert np.array_equal(kept, own)
+    for kept, expected in zip(values(sb.load(tmp_path / "tree.safetensors")), values(tree), strict=True):
+        assert np.array_equal(kept, expected)
 
 
 def changed(tree, header=None, **found):
     """Return the hierarchy of parts that were changed."""
-    own, arrays = tree._to_parts()
-    return sb.Hierarchy._from_parts({**own, **(header or {})}, {**arrays, **found})
+    old_header, arrays = tree._to_parts()
+    return sb.Hierarchy._from_parts({**old_header, **(header or {})}, {**arrays, **found})
 
 
 def test_states_that_no_hierarchy_has_are_refused():
@@ -174,14 +174,14 @@ def test_states_that_no_hierarchy_has_are_refused():
     tree = sb.hierarchy(sb.Mixture(likelihood=GAUSSIAN, process=sb.NormalizedGeneralizedGamma(0.7, 0.5)), X)
     state = tree._to_parts()[1]["state"]
     assert changed(tree).elbo == tree.elbo
-    for at, value in [(2, 1e308), (2, -1e308), (2, np.nan), (3, 1e308), (3, state[3] + 0.1), (0, 0.8), (1, 0.4)]:
+    for index, value in [(2, 1e308), (2, -1e308), (2, np.nan), (3, 1e308), (3, state[3] + 0.1), (0, 0.8), (1, 0.4)]:
         other = state.copy()
-        other[at] = value
+        other[index] = value
         wrong.append((tree, {}, {"state": other}))
     wrong.append((tree, {}, {"state": state[:2]}))
-    for own, header, found in wrong:
+    for hierarchy, header, found in wrong:
         with pytest.raises((sb.StickbreakError, ValueError)):
-            changed(own, header, **found)
+            changed(hierarchy, header, **found)
 
 
 def test_one_row_and_equal_rows():
@@ -211,8 +211,8 @@ def test_hyperparameters_are_those_of_the_tree(process, names):
         assert found.get("discount", 0.0) == getattr(process, "discount", 0.0)
     else:
         # The weight of a row by itself has the factor of the concentration.
-        own = sb.Mixture(likelihood=GAUSSIAN, process=sb.DirichletProcess(found["concentration"]))
-        assert sb.hierarchy(own, X).log_weights == pytest.approx(tree.log_weights, abs=1e-9)
+        model = sb.Mixture(likelihood=GAUSSIAN, process=sb.DirichletProcess(found["concentration"]))
+        assert sb.hierarchy(model, X).log_weights == pytest.approx(tree.log_weights, abs=1e-9)
     assert tree.insert(X[:2]).hyperparameters == found
 
 

@@ -84,10 +84,12 @@ def test_numbers_of_components_and_moves(fit: sb.Fit) -> None:
     steps, *markers = ax.lines
     numbers = [record.n_components for record in fit.history]
     np.testing.assert_array_equal(steps.get_ydata(), numbers)
-    births = [at + 1 for at, r in enumerate(fit.history) if any(m.kind == "birth" and m.accepted for m in r.moves)]
+    births = [
+        index + 1 for index, r in enumerate(fit.history) if any(m.kind == "birth" and m.accepted for m in r.moves)
+    ]
     assert births
     np.testing.assert_array_equal(markers[0].get_xdata(), births)
-    np.testing.assert_array_equal(markers[0].get_ydata(), [numbers[at - 1] for at in births])
+    np.testing.assert_array_equal(markers[0].get_ydata(), [numbers[index - 1] for index in births])
     assert "birth" in ax.get_legend().get_texts()[0].get_text()
 
 
@@ -237,7 +239,7 @@ def test_dendrograms_have_the_joins_of_the_linkage(tree: sb.Hierarchy) -> None:
     drawn = scipy.cluster.hierarchy.dendrogram(tree.linkage, no_plot=True)
     order = [int(label.get_text()) for label in ax.get_xticklabels()]
     assert sorted(order) == list(range(n))
-    place = {row: float(at) for at, row in enumerate(order)}
+    place = {row: float(position) for position, row in enumerate(order)}
     rows_below = {row: [row] for row in range(n)}
     for join, (line, (left, right, height, size)) in enumerate(zip(lines, tree.linkage, strict=True)):
         rows_below[n + join] = rows_below[int(left)] + rows_below[int(right)]
@@ -246,8 +248,8 @@ def test_dendrograms_have_the_joins_of_the_linkage(tree: sb.Hierarchy) -> None:
         assert line[1, 1] == line[2, 1] == height
         place[n + join] = line[:, 0].mean()
         # The rows of a node stand together.
-        at = sorted(order.index(row) for row in rows_below[n + join])
-        assert at == list(range(at[0], at[0] + len(at)))
+        positions = sorted(order.index(row) for row in rows_below[n + join])
+        assert positions == list(range(positions[0], positions[0] + len(positions)))
     assert sorted(line[1, 1] for line in lines) == pytest.approx(sorted(height[1] for height in drawn["dcoord"]))
 
 
@@ -259,8 +261,8 @@ def test_dendrograms_colour_the_clusters_of_the_cut(tree: sb.Hierarchy) -> None:
     grey = mpl.colors.to_rgba(sb.plot.canvas.FAINT)
     assert sum(tuple(colour) == grey for colour in colours) == 2
     for cluster in range(3):
-        own = mpl.colors.to_rgba(sb.plot.canvas.colour(cluster))
-        assert sum(tuple(colour) == own for colour in colours) == (labels == cluster).sum() - 1
+        colour_of_cluster = mpl.colors.to_rgba(sb.plot.canvas.colour(cluster))
+        assert sum(tuple(colour) == colour_of_cluster for colour in colours) == (labels == cluster).sum() - 1
 
 
 def test_a_tree_too_deep_for_recursion_is_drawn() -> None:
@@ -283,9 +285,9 @@ def test_a_topic_has_its_words_and_their_shares(topics: sb.TopicFit) -> None:
     ax = sb.plot.topic(topics, 1, WORDS, n_words=4)
     words = topics.top_words(WORDS, 4)[1]
     assert [label.get_text() for label in ax.get_yticklabels()] == words
-    at = [WORDS.index(word) for word in words]
-    np.testing.assert_allclose([bar.get_width() for bar in ax.patches], topics.topics[1, at])
-    np.testing.assert_allclose(ax.lines[0].get_xdata(), (DOCUMENTS.sum(axis=0) / DOCUMENTS.sum())[at])
+    columns = [WORDS.index(word) for word in words]
+    np.testing.assert_allclose([bar.get_width() for bar in ax.patches], topics.topics[1, columns])
+    np.testing.assert_allclose(ax.lines[0].get_xdata(), (DOCUMENTS.sum(axis=0) / DOCUMENTS.sum())[columns])
     np.testing.assert_array_equal(ax.lines[0].get_ydata(), range(4))
     assert f"{topics.counts[1] / topics.counts.sum():.1%}" in ax.get_title()
 

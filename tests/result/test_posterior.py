@@ -9,7 +9,7 @@ import scipy.stats
 import stickbreak as sb
 
 N = 20_000
-# Standard errors that a mean of N draws may lie off: false alarms are one in a hundred thousand for each number.
+# Allowed deviation of a mean of N draws, in standard errors: one false alarm in a hundred thousand numbers.
 Z = 4.5
 
 

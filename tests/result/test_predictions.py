@@ -1,4 +1,4 @@
-"""What a fit says of rows: `predict`, `predict_proba`, `log_predictive` and `sample`."""
+"""Predictions of a fit: `predict`, `predict_proba`, `log_predictive` and `sample`."""
 
 import numpy as np
 import pytest
@@ -17,8 +17,8 @@ FALSE_ALARM = 1e-6
 
 def fitted(likelihood: LikelihoodName, process: ProcessName, dimension: int, sparsity: int | None = 2) -> sb.Fit:
     rows = clustered_rows(np.random.default_rng(dimension), 60, dimension, 3)
-    own = sb.Gaussian() if likelihood == "gaussian" else sb.ZeroMeanGaussian()
-    model = sb.Mixture(likelihood=own, process=make_process(process, 3, 2.0))
+    chosen = sb.Gaussian() if likelihood == "gaussian" else sb.ZeroMeanGaussian()
+    model = sb.Mixture(likelihood=chosen, process=make_process(process, 3, 2.0))
     return sb.fit(model, rows, sb.Full(sparsity=sparsity, max_passes=10), n_components=3, progress=False)
 
 
@@ -161,7 +161,7 @@ def test_weights_and_counts_agree() -> None:
 
 
 def test_results_cannot_be_written_to() -> None:
-    """A fit is a result: what it shows is not a handle on its inside."""
+    """A fit is immutable: its arrays cannot be written to."""
     fit = fitted("gaussian", "dirichlet_process", 2)
     before = fit.components["mean"].copy()
     for array in [fit.components["mean"], fit.counts, fit.weights]:

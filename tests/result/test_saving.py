@@ -32,8 +32,8 @@ def fitted(
     process: ProcessName = "dirichlet_process",
     which: int = 1,
 ) -> sb.Fit:
-    own = sb.Gaussian() if likelihood == "gaussian" else sb.ZeroMeanGaussian()
-    model = sb.Mixture(likelihood=own, process=make_process(process, 4, 1.7))
+    chosen = sb.Gaussian() if likelihood == "gaussian" else sb.ZeroMeanGaussian()
+    model = sb.Mixture(likelihood=chosen, process=make_process(process, 4, 1.7))
     return sb.fit(model, rows, ALGORITHMS[which], n_components=4, progress=False)
 
 
@@ -88,7 +88,7 @@ def test_loaded_fit_goes_on_bit_for_bit(rows: np.ndarray, tmp_path: Path) -> Non
 
 
 def test_reports_of_moves_are_kept(tmp_path: Path) -> None:
-    """Where a file has none, as files from before there were moves, there were none."""
+    """Files without reports, such as those of earlier versions, give none."""
     rows = np.random.default_rng(0).normal(np.repeat([[0.0, 0.0], [20.0, 0.0], [0.0, 20.0]], 100, axis=0))
     fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), rows, progress=False)
     assert fit.history[0].moves[0].accepted == 1
@@ -231,13 +231,13 @@ def test_damaged_arrays(rows: np.ndarray, tmp_path: Path) -> None:
     safetensors = pytest.importorskip("safetensors")
     fitted(rows).save(tmp_path / "good")
     with safetensors.safe_open(tmp_path / "good", framework="numpy") as file:
-        # Without its checksum, which would see any change before anything else does.
+        # Without the checksum, which would detect any change first.
         metadata = {name: value for name, value in file.metadata().items() if name != "checksum"}
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     for name in arrays:
         without = {other: values for other, values in arrays.items() if other != name}
         flat = arrays | {name: np.zeros(7)}
-        # It takes no room in the file, and would take all there is in memory.
+        # It takes no space in the file, and would exceed the memory.
         wide = arrays | {name: np.zeros((0, 2**55))}
         for damaged in [without, flat, wide]:
             numpy_files.save_file(damaged, tmp_path / "damaged", metadata)
@@ -245,9 +245,9 @@ def test_damaged_arrays(rows: np.ndarray, tmp_path: Path) -> None:
                 sb.load(tmp_path / "damaged")
 
 
-def impossible(arrays: dict[str, np.ndarray], at: tuple[int, int], value: float) -> dict[str, np.ndarray]:
+def impossible(arrays: dict[str, np.ndarray], index: tuple[int, int], value: float) -> dict[str, np.ndarray]:
     statistics = arrays["statistics"].copy()
-    statistics[at] = value
+    statistics[index] = value
     return {**arrays, "statistics": statistics}
 
 
@@ -266,7 +266,7 @@ def test_statistics_that_no_rows_have(likelihood: Any, missing: str, tmp_path: P
     rows = np.random.default_rng(0).integers(2, size=(40, 3)).astype(float)
     fit = sb.fit(sb.Mixture(likelihood=likelihood), rows, n_components=2, missing=missing, progress=False)
     header, arrays = fit._to_parts()
-    # Without a bound that the statistics would have to agree with.
+    # Without a bound, with which the statistics would have to agree.
     header["state"] = {**header["state"], "elbo": float("nan"), "stop_reason": "interrupted"}
     path, count = tmp_path / "m.safetensors", float(arrays["counts"][0])
     files.write(path, header, arrays)
@@ -319,7 +319,7 @@ def test_fields_of_another_kind_are_named(rows: np.ndarray, tmp_path: Path) -> N
 
 
 def test_flipped_bits_are_seen(rows: np.ndarray, tmp_path: Path) -> None:
-    """Every bit that a reader looks at is covered: a file with a flipped one is refused or gives the same fit."""
+    """The checksum covers every bit that is read: a file with a flipped bit is refused or gives the same fit."""
     fit, path = fitted(rows), tmp_path / "flipped"
     fit.save(path)
     content = path.read_bytes()

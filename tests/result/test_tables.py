@@ -1,5 +1,7 @@
 """Fits in tables: the summary by name, scores of outliers, comparisons, cross-validation."""
 
+import os
+import signal
 import sys
 from typing import Any
 
@@ -183,11 +185,11 @@ def test_cross_validation_is_what_fits_by_hand_say() -> None:
     assert sorted(found["n_test"][:7]) == [8, 8, 8, 9, 9, 9, 9]
     assert ((found["n_train"] + found["n_test"]) == 60).all()
     order = np.random.default_rng(3).permutation(60)
-    for at, line in found.iterrows():
+    for index, line in found.iterrows():
         test = np.sort(order[line["fold"] :: 7])
         train = table.drop(index=test)
         fit = sb.fit(models[line["model"]], train, sb.Full(), n_components=2, seed=3)
-        assert line["elbo"] == fit.elbo, at
+        assert line["elbo"] == fit.elbo, index
         assert line["log_predictive"] == fit.log_predictive(table.iloc[test]).mean()
 
 
@@ -201,6 +203,25 @@ def test_cross_validation_of_sparse_counts_and_of_categories() -> None:
     colours = pd.DataFrame({"colour": pd.Categorical(["red", "blue", "red"] * 10), "size": [0, 1, 2] * 10})
     found = sb.cross_validate(sb.Mixture(likelihood=sb.Categorical(levels=3)), colours, folds=3, n_components=2)
     assert np.isfinite(found["log_predictive"]).all()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT to this process")
+def test_ctrl_c_ends_cross_validation() -> None:
+    passes: list[sb.Record] = []
+
+    def interrupt(record: sb.Record) -> None:
+        passes.append(record)
+        if len(passes) == 5:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        algorithm = sb.Full(max_passes=4, tol=0.0)
+        found = sb.cross_validate(GAUSSIAN, rows(), algorithm, n_components=2, callbacks=[interrupt])
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert found["fold"].tolist() == [0, 1]
+    assert found["stop_reason"].tolist() == ["max_passes", "interrupted"]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What topic models give to other programs."""
+"""Output of topic models for other programs."""
 
 import importlib.util
 

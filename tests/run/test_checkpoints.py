@@ -1,4 +1,4 @@
-"""A fit that is stopped, in whatever way, goes on from its checkpoint to the bits of one that was not."""
+"""A fit stopped in any way continues from its checkpoint to the same bits as an uninterrupted one."""
 
 import dataclasses
 import json
@@ -41,13 +41,13 @@ def fit(checkpoint: sb.Checkpoint | None = None, **changes: Any) -> sb.Fit:
 
 
 def same(one: sb.Fit, other: sb.Fit) -> bool:
-    """The same bits in everything but the seconds."""
+    """Return whether everything but the seconds has the same bits."""
     passes = [[(r.index, r.elbo, r.n_components) for r in fit.history] for fit in (one, other)]
     return visible_bits(one, ROWS) == visible_bits(other, ROWS) and repr(passes[0]) == repr(passes[1])
 
 
 class Crash(BaseException):
-    """Ends a fit from a callback, after which its checkpoint must do."""
+    """Ends a fit from a callback, so that only its checkpoint remains."""
 
 
 def crash_after(n_passes: int) -> Any:
@@ -233,13 +233,13 @@ def test_files_that_are_no_checkpoint_are_refused(tmp_path: Path) -> None:
             assert same(result, fit())
 
 
-def test_a_checkpoint_of_an_older_version_is_refused_with_its_version(tmp_path: Path) -> None:
+def test_a_checkpoint_of_the_version_before_is_refused_with_its_version(tmp_path: Path) -> None:
     path = tmp_path / "fit.checkpoint"
     fit(sb.Checkpoint(path))
     parts = files.read(path, files.CHECKPOINT)
-    files.write(path, *parts, dataclasses.replace(files.CHECKPOINT, version=1))
+    files.write(path, *parts, dataclasses.replace(files.CHECKPOINT, version=6))
     before = path.read_bytes()
-    with pytest.raises(sb.CheckpointError, match=r"an older stickbreak \(format 1; this one reads from 6 on\)"):
+    with pytest.raises(sb.CheckpointError, match=r"an older stickbreak \(format 6; this one reads from 7 on\)"):
         fit(sb.Checkpoint(path))
     assert path.read_bytes() == before
 
@@ -364,7 +364,7 @@ def test_another_process_may_not_write_to_the_same_path(tmp_path: Path) -> None:
         with pytest.raises(sb.CheckpointError, match="another run writes to this checkpoint"):
             fit(sb.Checkpoint(path))
         assert sorted(os.listdir(tmp_path)) == before
-        # The lock of a process that was killed is no lock.
+        # A killed process holds no lock.
         writer.kill()
         writer.wait()
     path.unlink()

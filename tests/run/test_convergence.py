@@ -1,4 +1,4 @@
-"""When a fit counts as converged, and what it says where it has not."""
+"""When a fit counts as converged, and its warning otherwise."""
 
 import itertools
 import warnings
@@ -55,7 +55,7 @@ def test_nothing_is_said_of_other_ends(algorithm: Any, options: dict[str, Any]) 
 
 
 def test_a_bound_that_falls_has_not_converged() -> None:
-    """Rows in memory that a callback moves: the bound falls, and the fit goes on to where it rises no more."""
+    """A callback moves the rows in memory: the bound falls, and the fit continues until the bound stops rising."""
     rows = ROWS.astype(np.float32)
 
     def move(record: sb.Record) -> None:
@@ -80,6 +80,6 @@ def test_a_bound_that_falls_by_rounding_is_no_bug() -> None:
         model = sb.Mixture(likelihood=sb.ZeroMeanGaussian(scale=np.eye(d)))
         found = sb.fit(model, rows, sb.Full(max_passes=30, tol=0.0), n_components=4, seed=seed, progress=False)
         bounds = np.array([record.objective for record in found.history])
-        # What the last digits of the squares are of the smallest variance, for every degree of freedom.
+        # Rounding of the squares relative to the smallest variance, for every degree of freedom.
         room = 2.0**-52 * offset**2 * d * (600 + 4 * (d + 2))
         assert np.diff(bounds).min() > -room

@@ -45,11 +45,11 @@ def test_observed_entries_are_returned_untouched(likelihood: str) -> None:
 def test_an_empty_row_gets_the_mean_of_all(likelihood: str) -> None:
     """sum_k E w_k mu_k, with the left-over weight at the prior."""
     case, fit = fitted(4, likelihood)
-    own = case.mixture.likelihood
-    assert isinstance(own, missing.MissingLikelihood)
-    naturals = [*globals_of(fit, with_missing=True).naturals, own.prior_natural]
+    oracle_likelihood = case.mixture.likelihood
+    assert isinstance(oracle_likelihood, missing.MissingLikelihood)
+    naturals = [*globals_of(fit, with_missing=True).naturals, oracle_likelihood.prior_natural]
     empty = np.full((2, case.rows.shape[1]), np.nan)
-    expected, _ = own.mixed(np.append(fit.weights, fit.leftover_weight)[None], naturals, empty[:1])
+    expected, _ = oracle_likelihood.mixed(np.append(fit.weights, fit.leftover_weight)[None], naturals, empty[:1])
     found = fit.impute(empty)
     np.testing.assert_allclose(found, np.tile(expected, (2, 1)), rtol=1e-10)
 
@@ -58,10 +58,10 @@ def test_an_empty_row_gets_the_mean_of_all(likelihood: str) -> None:
 def test_one_component_gives_its_own_mean(likelihood: str) -> None:
     case = make_case(5, likelihood=likelihood, process="finite", n_components=1, with_missing=True)
     fit = fit_from(case, START, missing="marginalize")
-    own = case.mixture.likelihood
-    assert isinstance(own, missing.MissingLikelihood)
+    oracle_likelihood = case.mixture.likelihood
+    assert isinstance(oracle_likelihood, missing.MissingLikelihood)
     absent = np.isnan(case.rows)
-    mean, _ = own.mixed(np.ones((len(absent), 1)), globals_of(fit, with_missing=True).naturals, case.rows)
+    mean, _ = oracle_likelihood.mixed(np.ones((len(absent), 1)), globals_of(fit, with_missing=True).naturals, case.rows)
     np.testing.assert_allclose(fit.impute(case.rows)[absent], mean[absent], rtol=1e-10)
 
 

@@ -21,8 +21,8 @@ START = sb.Full(sparsity=None, max_passes=0)
 
 
 def own_model(likelihood: LikelihoodName = "gaussian") -> sb.Mixture:
-    own = sb.Gaussian() if likelihood == "gaussian" else sb.ZeroMeanGaussian()
-    return sb.Mixture(likelihood=own, process=sb.DirichletProcess())
+    chosen = sb.Gaussian() if likelihood == "gaussian" else sb.ZeroMeanGaussian()
+    return sb.Mixture(likelihood=chosen, process=sb.DirichletProcess())
 
 
 def fit(rows: np.ndarray, algorithm: object = START, model: sb.Mixture | None = None, **options: object) -> sb.Fit:
@@ -60,7 +60,7 @@ def test_responsibilities_in_other_types() -> None:
 
 
 def test_number_of_components() -> None:
-    """As asked for, else the process's own, else that of the start, else the smaller of 50 and n."""
+    """The number is the requested one, else that of the process, else that of the start, else min(50, n)."""
     rows = clustered_rows(np.random.default_rng(3), 70, 2, 3)
     finite = sb.Mixture(likelihood=sb.Gaussian(), process=sb.FiniteDirichlet(n_components=6))
     assert fit(rows, n_components=7).n_components == 7
@@ -76,7 +76,7 @@ def test_number_of_components() -> None:
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
 @pytest.mark.parametrize("init", ["kmeans++", "random"])
 def test_words(likelihood: LikelihoodName, init: str) -> None:
-    """Both words give a state with all components, and another one for another seed. Random seeds are a start only:
+    """Both words give a state with all components, which depends on the seed. Random seeds are only a start:
     their summary is not that of all data, so there is no bound before the first pass.
     """
     rows = clustered_rows(np.random.default_rng(4), 400, 3, 5)
@@ -106,7 +106,7 @@ def test_kmeans_finds_what_the_divergence_says(likelihood: LikelihoodName) -> No
     likelihood = oracle_of(best.model).likelihood
     # The best centre of a set is the average of the smoothed statistics of its rows.
     statistics = [natural - likelihood.prior_natural for natural in globals_of(best).naturals]
-    centres = [likelihood.prior_natural + own / n for own, n in zip(statistics, best.counts, strict=True)]
+    centres = [likelihood.prior_natural + sums / n for sums, n in zip(statistics, best.counts, strict=True)]
     nearest = oracle.kmeans_divergence(rows, likelihood, centres).argmin(1)
     assert adjusted_rand_score(labels, nearest) == pytest.approx(1.0)
     np.testing.assert_allclose(best.counts, np.bincount(nearest, minlength=3), rtol=1e-9)
@@ -172,7 +172,7 @@ def test_restarts_keep_the_best() -> None:
 
 @pytest.mark.parametrize("init", ["kmeans++", "random", "sequential"])
 def test_starts_side_by_side_are_those_one_after_another(init: str) -> None:
-    """A callback makes them run one after another."""
+    """A callback makes the starts run one after another."""
     rows = clustered_rows(np.random.default_rng(8), 400, 2, 8)
     algorithm = sb.Memoized(batches=3, max_passes=8)
     settings = {"n_components": 6, "init": init, "seed": 3, "n_init": 5}
@@ -201,13 +201,14 @@ def test_from_one_component_every_second_start_is_wide() -> None:
     once = fit(rows, algorithm, model, seed=3)
     n_wide = 2 * once.n_occupied + 10
     by_hand = [
-        fit(rows, algorithm, model, seed=seed, n_components=(None, n_wide)[at % 2]) for at, seed in enumerate(seeds)
+        fit(rows, algorithm, model, seed=seed, n_components=(None, n_wide)[index % 2])
+        for index, seed in enumerate(seeds)
     ]
     for n_init in (2, 5):
         several = fit(rows, algorithm, model, seed=3, n_init=n_init)
         best = max(by_hand[:n_init], key=lambda each: each.elbo)
         assert visible_bits(several, rows) == visible_bits(best, rows)
-    # So it was not the first one that was kept.
+    # So the best start is not the first.
     assert by_hand[1].elbo > once.elbo
 
 

@@ -57,7 +57,7 @@ def finish(run: subprocess.Popen[str]) -> str:
 
 @pytest.mark.parametrize("algorithm", ["sb.Full", "sb.Memoized"])
 def test_interrupt_returns_the_last_complete_state(algorithm: str) -> None:
-    """Ctrl-C between passes without end gives a fit, not an exception.
+    """Ctrl-C during endless passes gives a fit, not an exception.
 
     A pass over one batch counts when it is complete. With several batches every visit makes a state of all rows, so the
     state may be newer than the last record, and its bound above.
@@ -81,7 +81,7 @@ def test_interrupt_returns_the_last_complete_state(algorithm: str) -> None:
     result = json.loads(finish(run).splitlines()[-1])
     assert result["reason"] == "INTERRUPTED"
     assert len(result["history"]) >= 1
-    # What the margin may cost, and rounding.
+    # The cost of the margin, and rounding.
     slack = 20_000 * 20 * math.exp(-20.0) + 1e-9 * abs(result["elbo"])
     if algorithm == "sb.Full":
         assert result["elbo"] == result["history"][-1]
@@ -135,7 +135,7 @@ def test_interrupt_before_there_is_a_state() -> None:
 
 
 def test_interrupt_ends_all_starts_side_by_side() -> None:
-    """The bar tells when a pass of any of them is complete; the others end with what they have."""
+    """The bar shows when one start has completed a pass; the other starts end with their current states."""
     run = start("""
         rows = np.random.default_rng(0).standard_normal((4000, 3))
 

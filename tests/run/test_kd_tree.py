@@ -1,4 +1,4 @@
-"""Nodes of kd-trees as units, against the oracle, against rows, and against themselves after a stop."""
+"""Nodes of kd-trees as units, compared with the oracle, with rows, and with themselves after a stop."""
 
 import dataclasses
 import math
@@ -17,7 +17,7 @@ from oracles import engines, nodes
 
 Array = np.ndarray
 USUAL = (sb.Birth(), sb.Merge(), sb.Delete())
-# Columns that are divided by units of their own, and about what.
+# Likelihoods whose columns have separate units, and whether these are about zero.
 UNITS = {"gaussian": False, "diagonal": False, "zero_mean_gaussian": True}
 
 
@@ -41,9 +41,9 @@ def least(likelihood: str, dimension: int) -> int:
     """Return the number of rows above which a node takes less memory than its rows (mathematics 12.2)."""
     squares = {"gaussian": dimension * (dimension + 1) // 2, "diagonal": dimension}
     squares["zero_mean_gaussian"] = squares["gaussian"]
-    own = squares.get(likelihood, 1 if likelihood.startswith("spherical") else 0)
+    n_squares = squares.get(likelihood, 1 if likelihood.startswith("spherical") else 0)
     row = dimension + 4
-    return 2 * math.ceil((row + own) / row)
+    return 2 * math.ceil((row + n_squares) / row)
 
 
 @every_likelihood
@@ -69,7 +69,7 @@ def test_passes_over_nodes(likelihood: str, process: str, sparsity: int | None) 
 @every_likelihood
 @every_process
 def test_an_open_tree_is_its_rows(likelihood: str, process: str) -> None:
-    """With every node open, passes are those over rows."""
+    """With every node open, passes equal passes over rows."""
     case = make_case(5, n=70, likelihood=likelihood, process=process, weighted=True)
     expected = engines.fit_full(case.rows, case.responsibilities, case.mixture, 4, 2, case.weights)[1:]
     found = fit_from(case, dataclasses.replace(passes(4, 2), units=sb.KdTree(depth=30, refine=False)))
@@ -105,7 +105,7 @@ def test_an_open_tree_is_its_rows_under_every_objective(likelihood: str, dtype: 
 def test_the_bound_never_falls(
     n: int, dimension: int, seed: int, depth: int, split: Any, rule: Any, tail: bool, batches: int
 ) -> None:
-    """Not by passes, not by opened nodes, not by moves; it is that of its rows under a wider family, or less."""
+    """Passes, opened nodes and moves never lower the bound, which is at most that of the rows."""
     rows = clusters(n + 2, dimension, seed=seed)
     process = sb.DirichletProcess(truncation="tail" if tail else "nested")
     model = sb.Mixture(likelihood=sb.Gaussian(prior="rule"), process=process)
@@ -171,7 +171,7 @@ def test_refining_comes_before_passes_run_out(max_passes: int, on_nodes: int) ->
 
 @pytest.mark.parametrize("algorithm", [sb.Full(moves=USUAL), sb.Memoized(batches=2, moves=USUAL)], ids=["full", "memo"])
 def test_few_rows_are_units_from_the_start(algorithm: Any) -> None:
-    """A tree that is to end on rows saves nothing there: the fit is the one without a tree, to the bit."""
+    """With few rows a tree saves nothing: the fit equals one without a tree, to the bit."""
     rows = clusters(3000, 3, separation=1.5)
     found, flat = fit(rows, sb.KdTree(), algorithm), fit(rows, None, algorithm)
     assert visible_bits(found, rows[:50]) == visible_bits(flat, rows[:50])
@@ -206,15 +206,15 @@ def test_a_few_rows_of_another_cluster_are_seen(n: int, seed: int, likelihood: A
 
 
 def after(stop: int) -> Any:
-    """A callback that ends a fit after this many passes."""
+    """Return a callback that ends a fit after this many passes."""
     return lambda record: record.index + 1 == stop
 
 
 @pytest.mark.parametrize("rule", ["gain", "responsibility"])
 @pytest.mark.parametrize("refine", [False, True])
 def test_a_stopped_fit_goes_on(rule: Any, refine: bool, tmp_path: Path) -> None:
-    """After any pass, with a frontier read from the checkpoint, to the bits of a fit that was not stopped."""
-    # A fit that ends on fewer rows has no tree.
+    """A fit stopped after any pass continues with the frontier of the checkpoint to the same bits."""
+    # With fewer rows, a fit that ends on rows has no tree.
     rows = clusters(17_000 if refine else 3000, 3, seed=4)
     units = sb.KdTree(rule=rule, tolerance=0.02, expand_every=2, refine=refine)
     algorithm = sb.Memoized(batches=3, moves=USUAL, max_passes=8 if refine else 14)
@@ -253,7 +253,7 @@ def test_blocks_and_memory_maps_are_rows_in_memory(refine: bool, tmp_path: Path)
 
 
 def test_weights_are_repetitions() -> None:
-    """A row of weight 2 is two rows in one node; rows of weight 0 are nowhere."""
+    """A row of weight 2 equals two rows in one node; rows of weight 0 have no effect."""
     rows = clusters(400, 2)
     weights = np.random.default_rng(0).choice([0.0, 1.0, 3.0], size=400)
     repeated = np.repeat(rows, weights.astype(int), axis=0)
@@ -273,7 +273,7 @@ MOVES: dict[str, tuple[Any, int]] = {"birth": (sb.Birth(), 1), "merge": (sb.Merg
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("likelihood", [sb.Gaussian(prior="rule"), sb.DiagonalGaussian(prior="rule")])
 def test_moves_gain_what_they_say(kind: str, batches: int, dtype: type, likelihood: Any) -> None:
-    """The bound of a pass with a move, less that of the pass without it, is the gain that the move predicted."""
+    """The bound of a pass with a move minus that of the pass without it equals the predicted gain."""
     move, k = MOVES[kind]
     rows = clusters(3000, 2, k=3, separation=4.0).astype(dtype)
     labels = np.random.default_rng(1).integers(k, size=3000) if kind == "delete" else (rows[:, 0] * 2).astype(int) % k
@@ -340,7 +340,7 @@ def test_the_accelerated_algorithm_of_the_paper(rule: Any, tolerance: float) -> 
     model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess(truncation="tail"))
     units = sb.KdTree(rule=rule, tolerance=tolerance, refine=False)
     algorithm = sb.Full(sparsity=None, margin=None, moves=(sb.Split(),))
-    found, flat = (fit(rows, own, algorithm, model=model) for own in (units, None))
+    found, flat = (fit(rows, choice, algorithm, model=model) for choice in (units, None))
     assert found.bound == "tail"
     assert found.elbo <= flat.elbo
     assert (found.counts > 1).sum() == (flat.counts > 1).sum() == 6
@@ -349,7 +349,7 @@ def test_the_accelerated_algorithm_of_the_paper(rule: Any, tolerance: float) -> 
 
 
 def test_a_start_of_many_components_is_not_lost() -> None:
-    """Nodes too coarse for the components of a start would make them one; they are opened before the first pass."""
+    """Nodes too coarse for the components of a start would merge them, so they are opened before the first pass."""
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((17_000, 6)) * rng.gamma(1.0, size=(17_000, 1))
     algorithm = sb.Full(max_passes=150)
@@ -443,7 +443,7 @@ def test_the_estimator_takes_units() -> None:
 
 
 def test_a_case_keeps_its_rows() -> None:
-    """Nodes of a batch are made of what the model sees, whatever the origin: shifted rows have the same units."""
+    """Nodes are built from centred rows: shifted rows have the same units."""
     case = make_case(8, n=80)
     shifted = replaced(case, rows=case.rows + 2.0**10)
     one, two = (

@@ -37,7 +37,7 @@ def test_no_lower_than_from_kmeans(make: Callable[[], np.ndarray], n_components:
     rows = make()
     ours = [objective(rows, n_components, "kmeans++", seed) for seed in range(4)]
     labels = [KMeans(n_components, n_init=1, random_state=seed).fit(rows).labels_ for seed in range(4)]
-    theirs = [objective(rows, n_components, own) for own in labels]
+    theirs = [objective(rows, n_components, start) for start in labels]
     assert np.mean(ours) >= np.mean(theirs)
 
 

@@ -1,4 +1,4 @@
-"""What a margin leaves out, what that costs, and what it saves."""
+"""The components that a margin drops, the cost, and the saved work."""
 
 import math
 from itertools import pairwise
@@ -36,7 +36,7 @@ def fit(rows: np.ndarray, algorithm: sb.Full | sb.Memoized, **options: object) -
 @settings(max_examples=25)
 @given(st.integers(0, 1000), st.floats(0.0, 25.0), st.sampled_from([None, 3]))
 def test_a_margin_costs_at_most_what_is_said(seed: int, margin: float, sparsity: int | None) -> None:
-    """The bound of one local step, at the same components, falls by at most n K exp(-margin), and rises never."""
+    """At the same components, a margin lowers the bound of one local step by at most n K exp(-margin)."""
     rows = overlapping_rows(seed)
     with_margin = fit(rows, sb.Full(max_passes=2, tol=0.0, sparsity=sparsity, margin=margin))
     # No pass, so the same components, and nothing left out.
@@ -99,7 +99,7 @@ def test_the_same_bits_for_any_threads_and_in_a_file(margin: float, tmp_path: Pa
 def test_bounds_change_no_bit(
     seed: int, batches: int, dtype: type, likelihood: sb.Gaussian | sb.ZeroMeanGaussian
 ) -> None:
-    """Too little memory for bounds, and enough: the same result, with less work."""
+    """With or without memory for distance bounds: the same result, with different work."""
     rows = overlapping_rows(seed, n=33_000, dimension=40).astype(dtype)
     model = sb.Mixture(likelihood=likelihood, process=sb.DirichletProcess())
     without, bounded = (
@@ -143,7 +143,7 @@ def test_a_checkpoint_of_another_margin_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("margin", [None, 12.0])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_scores_that_are_given_up_are_not_missed(margin: float | None, dtype: type) -> None:
-    """Without memory for it no score is given up; the first pass has the same bits, later ones add in another order."""
+    """Abandoned scores change no bit of the first pass; later passes add in another order."""
     rows, labels = far_clusters(5)
     rows = rows.astype(dtype)
     settings = {"tol": 0.0, "sparsity": 2, "margin": margin}

@@ -145,7 +145,7 @@ def test_automatic_algorithm_of_models_without_moves(model: sb.Mixture) -> None:
 
 
 def test_where_inference_starts() -> None:
-    """The number asked for, else that of the start, else one where it can grow, else the smaller of 50 and n."""
+    """The start has the requested number, else that of `init`, else one if it can grow, else min(50, n)."""
     rows = clustered_rows(np.random.default_rng(1), 70, 2, 3)
     model, grows = sb.Mixture(likelihood=sb.Gaussian()), sb.Memoized(moves=(sb.Split(),), max_passes=0)
     labels = np.arange(70) % 4
@@ -209,7 +209,7 @@ def test_unshuffled_batches_are_runs_of_rows() -> None:
 
 
 def test_shuffled_batches_are_spread_over_the_rows() -> None:
-    """Sorted rows: runs see one cluster each and go astray early, a permutation does not."""
+    """With sorted rows, unshuffled batches see one cluster each and end lower; shuffled batches do not."""
     rng = np.random.default_rng(7)
     rows = np.sort(rng.normal(0.0, 1.0, (2000, 1)) + rng.choice([-4.0, 0.0, 4.0], (2000, 1)), axis=0)
     model = sb.Mixture(likelihood=sb.Gaussian(prior="rule"), process=sb.DirichletProcess())

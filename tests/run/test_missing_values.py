@@ -130,7 +130,7 @@ def test_without_holes_nothing_changes(likelihood: str, process: str) -> None:
 
 @every_marginalising
 def test_what_is_behind_a_hole_does_not_matter(likelihood: str) -> None:
-    """Every NaN is alike, whatever its bits."""
+    """The bits of a NaN do not matter."""
     case = hole_case(7, likelihood)
     bits = case.rows.view(np.uint64).copy()
     absent = np.isnan(case.rows)
@@ -147,7 +147,7 @@ def test_what_is_behind_a_hole_does_not_matter(likelihood: str) -> None:
 @every_marginalising
 @every_process
 def test_empty_rows_are_left_out(likelihood: str, process: str) -> None:
-    """With a warning; the fit is that of the other rows, and says of an empty row what the weights alone say."""
+    """Empty rows are left out with a warning; their predictions follow from the weights alone."""
     case = hole_case(8, likelihood, process)
     empty = np.zeros(len(case.rows), bool)
     empty[[0, 17, 40]] = True
@@ -190,8 +190,10 @@ def test_empty_columns_change_nothing(likelihood: str) -> None:
     kept = [0, 1, 3]
     filled = np.isnan(rows).all(1)
     rows[filled, 0] = np.nanmax(rows[:, 0])  # no row is to be empty
-    own = case.model.likelihood
-    fewer = type(own)(**{name: shorter(name, value, kept) for name, value in own._parameters().items()})
+    given_likelihood = case.model.likelihood
+    fewer = type(given_likelihood)(
+        **{name: shorter(name, value, kept) for name, value in given_likelihood._parameters().items()}
+    )
     narrow = replaced(case, rows=rows[:, kept], model=sb.Mixture(likelihood=fewer, process=case.model.process))
     fit, other = fit_holes(replaced(case, rows=rows), passes(3)), fit_holes(narrow, passes(3))
     assert fit.elbo == pytest.approx(other.elbo, rel=1e-10)
@@ -207,8 +209,8 @@ def shorter(name: str, value: Any, kept: list[int]) -> Any:
     """A parameter of fewer columns, or of columns in another order."""
     if np.ndim(value) < 2:
         return value[kept] if np.ndim(value) == 1 else value
-    matrix, own = np.asarray(value), np.ix_(kept, kept)
-    return matrix[own] if name == "covariance" else np.linalg.inv(np.linalg.inv(matrix)[own])
+    matrix, block = np.asarray(value), np.ix_(kept, kept)
+    return matrix[block] if name == "covariance" else np.linalg.inv(np.linalg.inv(matrix)[block])
 
 
 @every_marginalising
@@ -232,8 +234,10 @@ def test_a_column_missing_in_one_component_stays_at_its_prior(likelihood: str) -
 @every_marginalising
 def test_columns_in_another_order(likelihood: str) -> None:
     case = hole_case(12, likelihood)
-    order, own = [2, 0, 1], case.model.likelihood
-    moved = type(own)(**{name: shorter(name, value, order) for name, value in own._parameters().items()})
+    order, given_likelihood = [2, 0, 1], case.model.likelihood
+    moved = type(given_likelihood)(
+        **{name: shorter(name, value, order) for name, value in given_likelihood._parameters().items()}
+    )
     other = replaced(case, rows=case.rows[:, order], model=sb.Mixture(likelihood=moved, process=case.model.process))
     fit, permuted = fit_holes(case, passes(3)), fit_holes(other, passes(3))
     assert permuted.elbo == pytest.approx(fit.elbo, rel=1e-10)
@@ -243,9 +247,12 @@ def test_columns_in_another_order(likelihood: str) -> None:
 def test_units_of_columns() -> None:
     """The bound loses the logarithm of the unit for every number that was observed, and for no other."""
     case = hole_case(13, "diagonal", weighted=True)
-    own, unit, shift = case.model.likelihood, np.array([3.0, 0.2, 50.0]), np.array([10.0, -4.0, 0.0])
-    moved = type(own)(
-        mean=own.mean * unit + shift, mean_precision=own.mean_precision, shape=own.shape, rate=own.rate * unit**2
+    given_likelihood, unit, shift = case.model.likelihood, np.array([3.0, 0.2, 50.0]), np.array([10.0, -4.0, 0.0])
+    moved = type(given_likelihood)(
+        mean=given_likelihood.mean * unit + shift,
+        mean_precision=given_likelihood.mean_precision,
+        shape=given_likelihood.shape,
+        rate=given_likelihood.rate * unit**2,
     )
     other = replaced(
         case, rows=case.rows * unit + shift, model=sb.Mixture(likelihood=moved, process=case.model.process)
@@ -277,7 +284,7 @@ def test_marginal_is_a_sum_over_columns(likelihood: str) -> None:
 
 @pytest.mark.parametrize("likelihood", OF_COLUMNS)
 def test_split_rows_are_joined_rows(likelihood: str) -> None:
-    """In one component two rows with different columns are as good as one with both."""
+    """In one component, two rows with different columns equal one row with both."""
     case = hole_case(15, likelihood)
     left = np.where(np.arange(3) < 2, case.rows, np.nan)
     right = np.where(np.arange(3) >= 2, case.rows, np.nan)
@@ -356,21 +363,23 @@ def test_predicted_merge(likelihood: str) -> None:
     fit = fit_holes(case)
     merged = np.column_stack([case.responsibilities[:, :2].sum(1), case.responsibilities[:, 2]])
     change = fit_holes(replaced(case, responsibilities=merged)).elbo - fit.elbo
-    own, (first, second, _) = case.mixture.likelihood, globals_of(fit, with_missing=True).naturals
-    predicted = own.log_normaliser(first + second - own.prior_natural) + own.log_normaliser(own.prior_natural)
-    predicted -= own.log_normaliser(first) + own.log_normaliser(second)
+    oracle_likelihood, (first, second, _) = case.mixture.likelihood, globals_of(fit, with_missing=True).naturals
+    predicted = oracle_likelihood.log_normaliser(
+        first + second - oracle_likelihood.prior_natural
+    ) + oracle_likelihood.log_normaliser(oracle_likelihood.prior_natural)
+    predicted -= oracle_likelihood.log_normaliser(first) + oracle_likelihood.log_normaliser(second)
     process = case.mixture.process
     predicted += process.collapsed(merged.sum(0)) - process.collapsed(case.responsibilities.sum(0))
     predicted -= oracle.pair_gaps(case.responsibilities)[0, 1]
     assert change == pytest.approx(predicted, rel=1e-8, abs=1e-8)
 
 
-# 9: what is refused
+# 9: refusals
 
 
 @every_likelihood
 def test_holes_are_refused_by_name(likelihood: str) -> None:
-    """Without the option everywhere; with it where nothing is built for them. Infinity never passes."""
+    """NaN is refused without the option, and by likelihoods without support for it; infinity is always refused."""
     case = make_case(21, likelihood=likelihood)
     rows = case.rows.copy()
     rows[3, 1] = np.nan
@@ -432,8 +441,8 @@ def test_starts_with_gaps(likelihood: str, init: str) -> None:
     """Both words give a finite, monotone fit of rows with missing values; parameters follow the observed ones."""
     case = hole_case(24, likelihood, n=200)
     given = {"covariance": case.model.likelihood.covariance} if "known" in likelihood else {}
-    own = public(LIKELIHOODS[likelihood].public)(prior="rule", **given)
-    model = sb.Mixture(likelihood=own, process=sb.DirichletProcess())
+    chosen = public(LIKELIHOODS[likelihood].public)(prior="rule", **given)
+    model = sb.Mixture(likelihood=chosen, process=sb.DirichletProcess())
     for algorithm in (passes(10), sb.Memoized(batches=4, max_passes=10, tol=0.0)):
         fit = sb.fit(
             model, case.rows, algorithm, n_components=4, init=init, missing="marginalize", seed=1, progress=False
@@ -449,7 +458,7 @@ def test_starts_with_gaps(likelihood: str, init: str) -> None:
 
 
 def test_the_oracle_has_holes() -> None:
-    """What the cases of this file compare with is the oracle for missing entries, and some entry is missing."""
+    """The cases of this file use the oracle for missing entries, and some entry is missing."""
     for likelihood in MARGINALISING:
         case = hole_case(25, likelihood)
         assert isinstance(case.mixture.likelihood, MissingLikelihood)

@@ -71,7 +71,7 @@ def test_zero_tolerance_never_stops_early(rows: np.ndarray, algorithm: object) -
 @pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-6])
 @pytest.mark.parametrize("batches", [1, 6])
 def test_convergence(rows: np.ndarray, tol: float, batches: int) -> None:
-    """It stops after the first pass that gains less than `tol` nats a row, and not before."""
+    """A fit stops after the first pass that gains less than `tol` nats per row, and not before."""
     result = fit(rows, sb.Memoized(batches=batches, tol=tol, max_passes=3000))
     assert result.stop_reason is sb.StopReason.CONVERGED
     gains = np.diff([record.objective for record in result.history]) / len(rows)
@@ -170,7 +170,7 @@ def test_progress_goes_to_stderr(rows: np.ndarray, capfd: pytest.CaptureFixture[
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 @pytest.mark.parametrize(("seconds", "shown"), [(0.0, False), (0.45, True)])
 def test_progress_on_a_terminal(seconds: float, shown: bool) -> None:
-    """Left to itself the bar shows on a terminal, and only where a fit lasts: here callbacks make it last."""
+    """By default the bar shows only on a terminal and for long fits; here callbacks make the fit long."""
     fcntl, pty, termios = (pytest.importorskip(name) for name in ("fcntl", "pty", "termios"))
     script = f"""
         import sys, time

@@ -32,24 +32,24 @@ def fit(case: Case, algorithm: object = START, **options: object) -> sb.Fit:
 @every_likelihood
 @every_process
 def test_it_is_the_oracle_for_one_order(likelihood: str, process: str) -> None:
-    """The order is the engine's own secret; of all orders of four or five rows one fits.
+    """The order of the engine is not visible; of all orders of four or five rows, one must match.
 
-    In a finite mixture, where no prior tells components apart, the first rows have one to themselves.
+    In a finite mixture, whose prior is symmetric, each of the first rows gets its own component.
     """
     n = 5 if likelihood == "categorical" else 4  # with fewer rows of codes two orders are hardly two
     case = make_case(11, n=n, dimension=2, n_components=3, likelihood=likelihood, process=process)
-    own = fit(case, sb.Full(max_passes=0, margin=None), seed=1)
+    found = fit(case, sb.Full(max_passes=0, margin=None), seed=1)
     n_single = 3 if process == "finite" else 0
     results = [
         engines.sequential_start(case.rows, case.mixture, 3, order, n_single=n_single)
         for order in itertools.permutations(range(n))
     ]
-    gaps = [np.abs(own.counts - each.sum(0)[:3]).max() for each in results]
+    gaps = [np.abs(found.counts - each.sum(0)[:3]).max() for each in results]
     best = int(np.argmin(gaps))
     assert gaps[best] < 1e-8
     assert sorted(gaps)[-1] > 1e-6, "orders should differ"
     expected = oracle.global_step(case.rows, results[best], case.mixture)
-    for natural, other in zip(globals_of(own, float(n)).naturals, expected.naturals, strict=True):
+    for natural, other in zip(globals_of(found, float(n)).naturals, expected.naturals, strict=True):
         np.testing.assert_allclose(natural, other, rtol=1e-7, atol=1e-8)
 
 
@@ -59,15 +59,15 @@ def test_it_is_the_oracle_for_one_order(likelihood: str, process: str) -> None:
 def test_statistics_are_conserved(likelihood: LikelihoodName, process: ProcessName, n: int) -> None:
     """sum_k S_k = sum_n T(x_n), also where blocks of rows share a step."""
     case = make_case(12, n=n, likelihood=likelihood, process=process, weighted=True)
-    own = fit(case, sample_weight=case.weights)
+    found = fit(case, sample_weight=case.weights)
     prior = case.mixture.likelihood.prior_natural
-    sums = sum(natural - prior for natural in globals_of(own).naturals)
+    sums = sum(natural - prior for natural in globals_of(found).naturals)
     expected = case.weights @ case.mixture.likelihood.sufficient_statistics(case.rows)
     np.testing.assert_allclose(sums, expected, rtol=1e-9, atol=1e-9 * case.scale)
     # Every row has responsibilities, so there is a bound, and the first pass raises it.
     first = fit(case, sb.Full(max_passes=1, sparsity=None), sample_weight=case.weights)
-    assert np.isfinite(own.elbo)
-    assert first.elbo >= own.elbo - 1e-9 * case.scale
+    assert np.isfinite(found.elbo)
+    assert first.elbo >= found.elbo - 1e-9 * case.scale
 
 
 def test_orders_follow_the_seed_and_threads_make_no_difference() -> None:
@@ -97,5 +97,5 @@ def test_more_components_than_can_be_told_apart() -> None:
     rows = np.ones((6, 2))
     for process in (sb.DirichletProcess(), sb.FiniteDirichlet(n_components=6)):
         model = sb.Mixture(likelihood=sb.Gaussian(), process=process)
-        own = sb.fit(model, rows, sb.Full(max_passes=3), init="sequential", n_components=6, progress=False)
-        assert own.counts.sum() == pytest.approx(6)
+        found = sb.fit(model, rows, sb.Full(max_passes=3), init="sequential", n_components=6, progress=False)
+        assert found.counts.sum() == pytest.approx(6)

@@ -26,7 +26,7 @@ MODEL = sb.Mixture(likelihood=sb.Gaussian())
 
 
 def blocks(rows: np.ndarray, sizes: Sequence[int] = (700, 1, 3000, 64)) -> Callable[[], Iterator[np.ndarray]]:
-    """The rows in blocks of these sizes, over and over."""
+    """Return a source of the rows in blocks of these sizes, repeated."""
 
     def read() -> Iterator[np.ndarray]:
         begin = turn = 0
@@ -51,7 +51,7 @@ def fit(data: Any, algorithm: Any = None, model: sb.Mixture = MODEL, **options: 
 def test_the_bits_are_those_in_memory(
     likelihood: LikelihoodName, init: str, dtype: type, weighted: bool, n: int
 ) -> None:
-    """Below and above the number of rows that k-means++ looks at as a whole."""
+    """Uses fewer and more rows than k-means++ uses at once."""
     model = sb.Mixture(likelihood=sb.Gaussian() if likelihood == "gaussian" else sb.ZeroMeanGaussian())
     rows = ROWS[:n].astype(dtype)
     options = {"model": model, "init": init, "sample_weight": WEIGHTS[:n] if weighted else None}
@@ -191,7 +191,7 @@ def test_parquet_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def failing(later: Callable[[], Iterator[Any]], good_readings: int) -> Callable[[], Iterator[Any]]:
-    """The rows for some readings, and something else from then on. Moments take two readings, a start one or more."""
+    """Return the rows for some readings, then `later`. Moments take two readings, a start one or more."""
     begun = []
 
     def read() -> Iterator[Any]:
@@ -237,14 +237,14 @@ LATER = [
 @pytest.mark.parametrize(("later", "message"), LATER, ids=[later.__name__ for later, _ in LATER])
 def test_a_source_that_fails_later_leaves_the_last_state(later: Callable[[], Iterator[Any]], message: str) -> None:
     # One reading tells type and width, two are for moments, one for the rows that k-means++ looks at.
-    own = fit(failing(later, 6), sb.Memoized(batches=4, shuffle=False, max_passes=9, tol=0.0))
-    assert own.stop_reason is sb.StopReason.SOURCE_ERROR
-    assert isinstance(own.error, sb.SourceError)
-    assert message in str(own.error)
-    assert len(own.history) == 2
-    assert own.elbo >= own.history[-1].elbo
-    assert own.counts.sum() == pytest.approx(N)
-    assert (np.diff(own.counts) <= 0).all()
+    found = fit(failing(later, 6), sb.Memoized(batches=4, shuffle=False, max_passes=9, tol=0.0))
+    assert found.stop_reason is sb.StopReason.SOURCE_ERROR
+    assert isinstance(found.error, sb.SourceError)
+    assert message in str(found.error)
+    assert len(found.history) == 2
+    assert found.elbo >= found.history[-1].elbo
+    assert found.counts.sum() == pytest.approx(N)
+    assert (np.diff(found.counts) <= 0).all()
 
 
 @pytest.mark.parametrize("later", [later for later, _ in LATER], ids=[later.__name__ for later, _ in LATER])
@@ -252,12 +252,12 @@ def test_a_source_that_fails_later_leaves_the_last_state(later: Callable[[], Ite
 def test_a_source_that_fails_in_one_of_several_starts_ends_them_all(
     later: Callable[[], Iterator[Any]], good_readings: int
 ) -> None:
-    """In the first pass of the first start or the second one, or later: what is there by then is not lost."""
+    """The source fails in the first pass of the first or second start, or later: the best state so far is kept."""
     algorithm = sb.Memoized(batches=4, shuffle=False, max_passes=3, tol=0.0)
-    own = fit(failing(later, good_readings), algorithm, n_init=3)
-    assert own.stop_reason is sb.StopReason.SOURCE_ERROR
-    assert isinstance(own.error, sb.SourceError)
-    assert own.counts.sum() == pytest.approx(N)
+    found = fit(failing(later, good_readings), algorithm, n_init=3)
+    assert found.stop_reason is sb.StopReason.SOURCE_ERROR
+    assert isinstance(found.error, sb.SourceError)
+    assert found.counts.sum() == pytest.approx(N)
     assert fit(blocks(ROWS), algorithm, n_init=3).error is None
 
 
@@ -271,10 +271,10 @@ def test_a_source_that_fails_before_a_pass_is_complete(
 
 
 def test_a_source_that_fails_in_the_closing_pass_leaves_an_estimate() -> None:
-    own = fit(failing(ends_early, 6), sb.Stochastic(2500, shuffle=False, max_passes=2))
-    assert own.stop_reason is sb.StopReason.SOURCE_ERROR
-    assert np.isnan(own.elbo)
-    assert own.counts.sum() == pytest.approx(N)
+    found = fit(failing(ends_early, 6), sb.Stochastic(2500, shuffle=False, max_passes=2))
+    assert found.stop_reason is sb.StopReason.SOURCE_ERROR
+    assert np.isnan(found.elbo)
+    assert found.counts.sum() == pytest.approx(N)
 
 
 def test_what_is_no_source() -> None:
@@ -389,7 +389,7 @@ def test_memory_does_not_grow_with_the_data() -> None:
 
 
 def later(rows: np.ndarray, others: np.ndarray, reading: int) -> Callable[[], Iterator[np.ndarray]]:
-    """A source that brings `others` from a reading on; the first one is that of its first block."""
+    """Return a source with `others` from a reading on; the first reading is that of the first block."""
     begun = itertools.count()
     return lambda: iter(np.array_split(others if next(begun) >= reading else rows, 4))
 
@@ -414,7 +414,7 @@ def test_another_number_of_rows_after_the_count_of_empty_ones(
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])
 @pytest.mark.parametrize("likelihood", [sb.Gaussian(), sb.DiagonalGaussian(), sb.Poisson()])
 def test_values_that_turn_wrong_in_an_early_reading(likelihood: Any, wrong: float) -> None:
-    """Whichever reading of the start it is, the error names the data and the place."""
+    """Wrong values in any early reading are an error that names the data and the position."""
     rows = np.random.default_rng(0).poisson(3.0, size=(90, 3)).astype(float)
     others = rows.copy()
     others[50, 1] = wrong
@@ -427,7 +427,7 @@ def test_values_that_turn_wrong_in_an_early_reading(likelihood: Any, wrong: floa
         except sb.SourceError as error:
             ended.append(str(error))
     words = r"data must be .*in row 50, column 1; every reading must bring the same rows"
-    # The last reading may be one that no fit of this family makes.
+    # Fits of this likelihood may not make the last reading.
     assert all(re.search(words, text) for text in ended[:2])
     assert all(text == "None" or re.search(words, text) for text in ended[2:])
 
@@ -465,8 +465,8 @@ def test_other_values_in_one_reading_are_seen_whichever_it_is(likelihood: Any, r
         begun = itertools.count()
 
         def read() -> Iterator[np.ndarray]:
-            own = others if next(begun) == reading else rows
-            return iter(np.array_split(own, 3))
+            served = others if next(begun) == reading else rows
+            return iter(np.array_split(served, 3))
 
         try:
             changed = sb.fit(sb.Mixture(likelihood), read, algorithm, n_components=3, progress=False)
@@ -522,9 +522,9 @@ def test_missing_values_and_signed_zeros_are_no_change() -> None:
 
     def read() -> Iterator[np.ndarray]:
         sign = -1.0 if next(begun) % 2 else 1.0
-        own = np.where(rows == 0.0, sign * 0.0, rows)
-        own[5, 1] = sign * np.nan
-        return iter([own])
+        block = np.where(rows == 0.0, sign * 0.0, rows)
+        block[5, 1] = sign * np.nan
+        return iter([block])
 
     model = sb.Mixture(likelihood=sb.DiagonalGaussian())
     assert fit(read, model=model, missing="marginalize").stop_reason is sb.StopReason.MAX_PASSES

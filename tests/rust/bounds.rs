@@ -1,16 +1,17 @@
-//! Bounds carried between visits change nothing but the work: not a bit, whatever happens to the components.
+//! Bounds that are kept between visits save work and change no bit of a result, for any edits of the components.
 
 use crate::common::{clustered, globals_of_rows, model};
 use proptest::prelude::*;
 use stickbreak::component::{ComponentId, Edit, EditLog};
 use stickbreak::data::{ArrayBatches, BatchSource, DenseRows};
-use stickbreak::executor::{InProcess, LocalOptions};
+use stickbreak::executor::InProcess;
 use stickbreak::global_step::Globals;
-use stickbreak::local_step::{Bounds, DocumentOptions, Keep};
+use stickbreak::local_step::{Bounds, Keep};
 use stickbreak::model::Model;
 use stickbreak::parallel::Cancel;
 use stickbreak::responsibilities::Sparsity;
 use stickbreak::suffstats::Summary;
+use stickbreak::visits::{LocalOptions, RowKind};
 
 const N: usize = 32_000;
 const D: usize = 40;
@@ -18,30 +19,23 @@ const K: usize = 9;
 const BATCHES: usize = 2;
 
 fn options(bounds_memory: usize) -> LocalOptions {
-    LocalOptions {
-        sparsity: Sparsity::Limited(3),
-        margin: Some(15.0),
-        bounds_memory,
-        keep: Keep::Summary,
-        documents: DocumentOptions::USUAL,
-        tree: None,
-    }
+    LocalOptions { sparsity: Sparsity::Limited(3), margin: Some(15.0), bounds_memory, keep: Keep::Summary }
 }
 
-/// What happens between two visits.
+/// A change between two visits.
 #[derive(Debug, Clone)]
 enum Step {
-    /// The components follow the batches.
+    /// Updates components from the batches.
     Update,
-    /// Components become those of other rows.
+    /// Replaces components by those of other rows.
     Jump(u64),
-    /// The first goes behind the last.
+    /// Moves the first component to the end.
     Reorder,
-    /// A component around a row.
+    /// Appends a component around a row.
     Append(usize),
-    /// The second becomes a part of the first.
+    /// Merges the second component into the first.
     Merge,
-    /// The last one ends.
+    /// Deletes the last component.
     Delete,
 }
 
@@ -138,7 +132,9 @@ proptest! {
         let likelihood = if zero_mean { "ZeroMeanGaussian" } else { "Gaussian" };
         let model = model(likelihood, "DirichletProcess", K, &rows, D);
         let source = ArrayBatches::new(&table, None, BATCHES, Some(1), 0).expect("2 of 32000");
-        let executor = |memory| InProcess::new(&model, &source, options(memory), Cancel::default()).expect("in memory");
+        let executor = |memory| {
+            InProcess::new(&RowKind, &model, &source, options(memory), Cancel::default()).expect("in memory")
+        };
         let (mut with, mut without) = (executor(1 << 24), executor(1));
         let globals = globals_of_rows(&model, &rows, D, K);
         let edits = EditLog::with_components(K);
@@ -156,17 +152,18 @@ proptest! {
     }
 }
 
-/// Once the components settle, most pairs are not looked at; and bounds for which there is no room are not made.
+/// Once the components settle, most pairs are skipped. Bounds that do not fit in memory are not kept.
 #[test]
 fn bounds_spare_work_where_there_is_room_for_them() {
-    // Clusters near enough to each other that partial residuals tell little.
+    // Clusters are so close that partial residuals exclude little.
     let (far, noise) = (clustered::<f64>(N, D, K, 3), clustered::<f64>(N, D, 1, 4));
     let rows: Vec<f64> = far.iter().zip(&noise).map(|(x, e)| 0.375 * x + e).collect();
     let table = DenseRows::new(&rows, D);
     let model = model("Gaussian", "DirichletProcess", K, &rows, D);
     let source = ArrayBatches::new(&table, None, BATCHES, Some(1), 0).expect("2 of 32000");
     let share = |memory| {
-        let mut executor = InProcess::new(&model, &source, options(memory), Cancel::default()).expect("in memory");
+        let mut executor =
+            InProcess::new(&RowKind, &model, &source, options(memory), Cancel::default()).expect("in memory");
         let globals = globals_of_rows(&model, &rows, D, K);
         let edits = EditLog::with_components(K);
         let mut run = Run { model: &model, rows: &rows, edits, globals, batches: vec![None; BATCHES] };
@@ -179,11 +176,11 @@ fn bounds_spare_work_where_there_is_room_for_them() {
                 evaluated += visit.work.evaluated;
                 run.batches[batch] = Some(visit.summary);
             }
-            bytes = (0..BATCHES).map(|batch| executor.state(batch).bytes()).sum();
+            bytes = (0..BATCHES).map(|batch| executor.bytes(batch)).sum();
         }
         (evaluated as f64 / (N * K) as f64, bytes)
     };
-    // Of all rows, of one batch once more, and two states of the components.
+    // Bounds of all rows, of one further batch, and two states of the components.
     let room = Bounds::bytes_for(N, 0, K) + Bounds::bytes_for(N / BATCHES, 0, K) + 16 * K * D * D;
     let ((plain, few_bytes), (spared, bytes)) = (share(room - 1), share(room));
     assert!(bytes >= few_bytes + 2 * N * K && bytes < few_bytes + room, "{bytes} {few_bytes}");

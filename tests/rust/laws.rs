@@ -6,7 +6,6 @@ use rand::RngExt;
 use stickbreak::component::EditLog;
 use stickbreak::data::{DenseRows, RowBlock, RowUnits, Rows, TableRows, moments, whole};
 use stickbreak::elbo::collapsed;
-use stickbreak::executor::LocalOptions;
 use stickbreak::fit::{Cut, Job, Settings, fit};
 use stickbreak::fitted::Fitted;
 use stickbreak::init::{Beginning, Init};
@@ -18,6 +17,7 @@ use stickbreak::responsibilities::Sparsity;
 use stickbreak::rng::Choices;
 use stickbreak::simd::{Lines, Scalar};
 use stickbreak::suffstats::Summary;
+use stickbreak::visits::LocalOptions;
 
 const LIKELIHOODS: [&str; 2] = ["Gaussian", "ZeroMeanGaussian"];
 const PROCESSES: [&str; 2] = ["DirichletProcess", "FiniteDirichlet"];
@@ -56,7 +56,7 @@ fn local_step<F: Scalar>(
     step.run(&RowUnits::all(&table, weights), None, &mut []).expect("finite")
 }
 
-/// The same summary by plain loops: one score at a time, selection by sorting, sums row by row.
+/// Computes the same summary by plain loops: one score at a time, selection by sorting, sums row by row.
 fn plain_local_step(
     model: &Model<f64>,
     rows: &[f64],
@@ -83,12 +83,12 @@ fn plain_local_step(
         let total: f64 = scores.iter().map(|(_, w)| (w - scores[0].1).exp()).sum();
         log_normalizer += mass * (scores[0].1 + total.ln());
         let shares: Vec<(usize, f64)> = scores.iter().map(|(c, w)| (*c, (w - scores[0].1).exp() / total)).collect();
-        for (at, &(component, r)) in shares.iter().enumerate() {
+        for (index, &(component, r)) in shares.iter().enumerate() {
             summary.counts[component] += mass * r;
             summary.entropies[component] -= if r > 0.0 { mass * r * r.ln() } else { 0.0 };
             let statistics = &mut summary.statistics[component * summary.n_statistics..][..summary.n_statistics];
             model.likelihood.accumulate(RowBlock::Dense(&centred), &[mass * r], statistics, &mut Lines::default());
-            for &(other, s) in &shares[at + 1..] {
+            for &(other, s) in &shares[index + 1..] {
                 let h = |x: f64| if x > 0.0 { -x * x.ln() } else { 0.0 };
                 let gap = if r > 0.0 && s > 0.0 { h(r) + h(s) - h(r + s) } else { 0.0 };
                 summary.gaps.add_pair(summary.ids[component], summary.ids[other], mass * gap);
@@ -121,7 +121,7 @@ fn equals_plain_loops(n: usize, d: usize, k: usize, width: usize, likelihood: &s
     }
 }
 
-/// Components with more rows than are summed in one piece.
+/// Tests components with more rows than one piece.
 #[test]
 fn many_rows_equal_plain_loops() {
     for likelihood in LIKELIHOODS {
@@ -221,7 +221,7 @@ proptest! {
         prop_assert_eq!(draws(1).expect("a pool"), draws(3).expect("a pool"));
     }
 
-    /// Property 10: a mass of two is the row twice with shared shares.
+    /// Property 10: a unit of mass two equals two identical rows with the same responsibilities.
     #[test]
     fn a_mass_of_two_is_two_rows(seed in 0_u64..1000) {
         let (d, k, n) = (2, 3, 60);
@@ -301,16 +301,16 @@ struct Path {
 
 impl Choices for Path {
     fn choose(&mut self, weights: &[f64]) -> usize {
-        let at = self.steps.get(self.taken).copied().unwrap_or(0);
+        let choice = self.steps.get(self.taken).copied().unwrap_or(0);
         self.sizes.push(weights.len());
         self.taken += 1;
-        self.probability *= weights[at] / weights.iter().sum::<f64>();
-        at
+        self.probability *= weights[choice] / weights.iter().sum::<f64>();
+        choice
     }
 }
 
-/// Every path of the seeding is taken in turn: the probabilities sum to one, no row is a seed twice, and the marginal
-/// of the first seed is the share of its mass.
+/// Takes every path of the seeding in turn. The probabilities sum to one, no row is a seed twice, and the marginal of
+/// the first seed is proportional to the masses.
 #[test]
 fn seeding_can_be_enumerated() {
     let rows = [0.0, 0.0, 1.0, 0.5, 4.0, 4.0, -3.0, 5.0];
@@ -355,7 +355,7 @@ fn seeding_can_be_enumerated() {
     }
 }
 
-/// More rows than can be numbered; none of them is ever read.
+/// More rows than can be numbered. None of them is ever read.
 struct TooMany;
 
 impl Rows<f64> for TooMany {

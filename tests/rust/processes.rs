@@ -1,4 +1,4 @@
-//! What priors on the weights ask of the local step and the engine: a tail, and components without weight.
+//! Requirements of priors on the local step and the engine: a tail, and components without weight.
 
 use crate::common::{clustered, distance, generator, globals_of_rows, model, specification};
 use proptest::prelude::*;
@@ -6,7 +6,6 @@ use rand::RngExt;
 use stickbreak::component::{ComponentId, Edit};
 use stickbreak::data::{DenseRows, RowUnits, TableRows};
 use stickbreak::elbo::collapsed;
-use stickbreak::executor::LocalOptions;
 use stickbreak::fit::{Cut, Job, Settings, fit};
 use stickbreak::global_step::Globals;
 use stickbreak::init::Init;
@@ -16,6 +15,7 @@ use stickbreak::parallel::Cancel;
 use stickbreak::responsibilities::Sparsity;
 use stickbreak::simd::Scalar;
 use stickbreak::suffstats::Summary;
+use stickbreak::visits::LocalOptions;
 
 fn step<F: Scalar>(
     model: &Model<F>,
@@ -41,8 +41,8 @@ fn step<F: Scalar>(
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Mathematics 2c: the sums of the tail are those of its responsibilities, and the collapsed bound is the general
-    /// one once globals and responsibilities agree.
+    /// Mathematics 2c: the sums of the tail equal those of its responsibilities, and the collapsed bound equals the
+    /// general one once globals and responsibilities agree.
     #[test]
     fn the_tail_is_one_more_column(
         (d, k, n, seed) in (1_usize..5, 1_usize..6, 9_usize..400, 0_u64..1000),
@@ -71,8 +71,8 @@ proptest! {
             scores.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
             scores.truncate(width);
             let total: f64 = scores.iter().map(|(_, w)| (w - scores[0].1).exp()).sum();
-            let own = scores.iter().find(|(component, _)| *component == k);
-            let r = own.map_or(0.0, |(_, w)| (w - scores[0].1).exp() / total);
+            let last_of_row = scores.iter().find(|(component, _)| *component == k);
+            let r = last_of_row.map_or(0.0, |(_, w)| (w - scores[0].1).exp() / total);
             count += mass * r;
             entropy -= if r > 0.0 { mass * r * r.ln() } else { 0.0 };
             expected += mass * r * (score(k) - globals.allocation.tail_log_weight.expect("it has a tail"));
@@ -95,7 +95,7 @@ proptest! {
         prop_assert!(twice >= general - 1e-9 * general.abs());
     }
 
-    /// A fixed point has one bound in both forms.
+    /// At a fixed point both forms give the same bound.
     #[test]
     fn both_forms_of_the_bound_meet(seed in 0_u64..1000) {
         let (d, k, n) = (2, 3, 60);
@@ -116,7 +116,7 @@ proptest! {
         prop_assert!((general - bound).abs() < 1e-7 * bound.abs(), "{} {}", general, bound);
     }
 
-    /// Property 1 for every prior, in any batches and at any sparsity, and components end in falling order.
+    /// Property 1 for every prior, with any batches and any sparsity. Components end in decreasing order.
     #[test]
     fn the_bound_never_falls(seed in 0_u64..1000, batches in 1_usize..5, width in 1_usize..6, which in 0_usize..7) {
         let process = PROCESSES[which];
@@ -147,7 +147,7 @@ proptest! {
         prop_assert!(fitted.check().is_ok());
     }
 
-    /// Mathematics 2g: a component whose weight is zero gets no row, also where it was the best of them before.
+    /// Mathematics 2g: a component of zero weight gets no row, even if it was a row's best before.
     #[test]
     fn a_component_without_weight_gets_no_row(
         (d, n, seed) in (1_usize..45, 20_usize..300, 0_u64..1000), width in 1_usize..5, narrow in any::<bool>(),
@@ -182,7 +182,7 @@ fn without_weight<F: Scalar>(d: usize, n: usize, seed: u64, width: usize) -> Res
     prop_assert_eq!((outcome.summary.counts[1], outcome.summary.entropies[1]), (0.0, 0.0));
     prop_assert!(state.last_best().iter().all(|best| *best != Some(ComponentId(1))));
     prop_assert!(outcome.log_normalizer.is_finite());
-    // The same as if it were not there.
+    // The result is the same as without that component.
     let mut fewer = Summary::empty(globals.ids.clone(), model.likelihood.n_statistics(), false);
     (fewer.counts, fewer.statistics) = (globals.counts.clone(), globals.statistics.clone());
     fewer.apply(&Edit::Delete { id: ComponentId(1) }).expect("it was there");

@@ -1,4 +1,4 @@
-//! The seams that later capabilities stand on, each used once.
+//! Uses each seam for later capabilities once.
 
 use std::time::Instant;
 
@@ -7,42 +7,47 @@ use stickbreak::component::{ComponentId, Edit, EditLog};
 use stickbreak::data::{ArrayBatches, BatchSource, CallbackBatches, DenseRows, RowUnits};
 use stickbreak::elbo::collapsed;
 use stickbreak::error::Error;
-use stickbreak::executor::{Executor, InProcess, LocalOptions};
+use stickbreak::executor::{Executor, InProcess};
 use stickbreak::fit::{Engine, Identity, Observer, Position, Settings};
 use stickbreak::fitted::{Record, StopReason};
 use stickbreak::global_step::Globals;
 use stickbreak::likelihood::Density;
-use stickbreak::local_step::{Chunk, DocumentOptions, Keep, LocalState, Tap};
+use stickbreak::local_step::{Chunk, Keep, LocalState, Tap};
 use stickbreak::memo::Memo;
 use stickbreak::model::Model;
 use stickbreak::moves::Plan;
 use stickbreak::parallel::Cancel;
 use stickbreak::responsibilities::Sparsity;
 use stickbreak::suffstats::{PairGaps, Summary};
+use stickbreak::visits::{Batch, LocalOptions, RowKind, RowVisits, Visitor, load_state};
 
 const N: usize = 600;
 const D: usize = 3;
 const K: usize = 5;
-const OPTIONS: LocalOptions = LocalOptions {
-    sparsity: Sparsity::Limited(3),
-    margin: None,
-    bounds_memory: 1,
-    keep: Keep::SummaryAndGaps,
-    documents: DocumentOptions::USUAL,
-    tree: None,
-};
+const OPTIONS: LocalOptions =
+    LocalOptions { sparsity: Sparsity::Limited(3), margin: None, bounds_memory: 1, keep: Keep::SummaryAndGaps };
 
 /// A memo after one pass over four batches.
-fn one_pass(model: &Model<f64>, source: &dyn BatchSource<f64>, edits: &EditLog) -> (Memo, Vec<LocalState>) {
+fn one_pass(model: &Model<f64>, source: &dyn BatchSource<f64>, edits: &EditLog) -> (Memo, RowVisits<f64>) {
     let rows = clustered::<f64>(N, D, K, 1);
     let globals = globals_of_rows(model, &rows, D, K);
-    let mut executor = InProcess::new(model, source, OPTIONS, Cancel::default()).expect("four batches");
-    let n_batches = executor.n_batches();
-    let summaries = (0..n_batches)
-        .map(|b| executor.visit(b, &globals, edits, &Plan::default()).expect("in memory").summary)
-        .collect();
-    let states = (0..n_batches).map(|b| executor.state(b).clone()).collect();
-    (Memo::complete(summaries).expect("same components"), states)
+    let n_batches = source.n_batches().expect("four batches");
+    let mut visits = RowVisits::new(n_batches);
+    let summaries = (0..n_batches).map(|b| visit(&mut visits, b, model, source, &globals, edits)).collect();
+    (Memo::complete(summaries).expect("same components"), visits)
+}
+
+fn visit(
+    visits: &mut RowVisits<f64>,
+    batch: usize,
+    model: &Model<f64>,
+    source: &dyn BatchSource<f64>,
+    globals: &Globals,
+    edits: &EditLog,
+) -> Summary {
+    let cancel = Cancel::default();
+    let batch = Batch::new(batch, model, source, OPTIONS, &cancel);
+    visits.visit(&batch, globals, edits, &mut []).expect("in memory").summary
 }
 
 #[test]
@@ -52,7 +57,7 @@ fn a_reorder_moves_no_batch_and_changes_only_the_allocation() {
     let model = model("Gaussian", "DirichletProcess", K, &rows, D);
     let source = ArrayBatches::new(&table, None, 4, Some(0), 0).expect("4 of 600");
     let mut edits = EditLog::with_components(K);
-    let (mut memo, states) = one_pass(&model, &source, &edits);
+    let (mut memo, mut visits) = one_pass(&model, &source, &edits);
     let before = collapsed(&model, memo.total()).expect("definite");
 
     let total = memo.total();
@@ -70,11 +75,9 @@ fn a_reorder_moves_no_batch_and_changes_only_the_allocation() {
     // Mathematics 7, number 12: decreasing counts are the best order.
     assert!(after.allocation >= before.allocation);
 
-    // Visits go on in the new order, their summaries land where they belong, and the bound rises.
+    // Later visits use the new order, their summaries reach the right components, and the bound rises.
     let globals = Globals::new(&model, memo.total(), 1);
-    let mut executor = InProcess::new(&model, &source, OPTIONS, Cancel::default()).expect("four batches");
-    executor.set_state(1, states[1].clone());
-    let summary = executor.visit(1, &globals, &edits, &Plan::default()).expect("in memory").summary;
+    let summary = visit(&mut visits, 1, &model, &source, &globals, &edits);
     assert_eq!(summary.ids, memo.total().ids);
     memo.replace(1, summary).expect("same components");
     assert!(collapsed(&model, memo.total()).expect("definite").total() >= after.total() - 1e-9);
@@ -87,7 +90,7 @@ fn a_merge_edit_gives_the_summary_of_the_merged_responsibilities() {
     let model = model("Gaussian", "DirichletProcess", K, &rows, D);
     let source = ArrayBatches::new(&table, None, 4, None, 0).expect("4 of 600");
     let mut edits = EditLog::with_components(K);
-    let (mut memo, mut states) = one_pass(&model, &source, &edits);
+    let (mut memo, visits) = one_pass(&model, &source, &edits);
     let (keep, gone) = (ComponentId(3), ComponentId(1));
     let before = memo.total().clone();
     let gap = before.gaps.get(keep, gone).expect("tracked");
@@ -106,11 +109,12 @@ fn a_merge_edit_gives_the_summary_of_the_merged_responsibilities() {
         assert_eq!(after.gaps.get(keep, other).is_none(), shared, "{other:?}");
     }
 
-    // The local state follows: no unit remembers the component that ended.
-    let had = states[0].last_best().iter().filter(|best| **best == Some(gone)).count();
+    // The local state follows: no unit refers to the deleted component.
+    let mut state = visits.state(0).clone();
+    let had = state.last_best().iter().filter(|best| **best == Some(gone)).count();
     assert!(had > 0);
-    states[0].replay(&edits);
-    assert!(states[0].last_best().iter().all(|best| *best != Some(gone)));
+    state.replay(&edits);
+    assert!(state.last_best().iter().all(|best| *best != Some(gone)));
 }
 
 #[test]
@@ -129,21 +133,21 @@ fn local_state_survives_saving_and_deletes() {
     let model = model("Gaussian", "DirichletProcess", K, &rows, D);
     let source = ArrayBatches::new(&table, None, 4, Some(3), 0).expect("4 of 600");
     let mut edits = EditLog::with_components(K);
-    let (_, states) = one_pass(&model, &source, &edits);
-    let bytes = states[3].save().expect("serialisable");
-    let loaded = LocalState::load(&bytes).expect("what was saved");
-    let mut state = states[3].clone();
+    let (_, visits) = one_pass(&model, &source, &edits);
+    let bytes = visits.save(3).expect("serialisable");
+    let loaded: LocalState = load_state(&bytes).expect("what was saved");
+    let mut state = visits.state(3).clone();
     assert!(state.bytes() >= 150 * 8);
     edits.push(Edit::Delete { id: ComponentId(0) });
     state.replay(&edits);
     assert!(state.last_best().iter().all(|best| *best != Some(ComponentId(0))));
     // The cache is not saved.
-    assert!(loaded != states[3] && loaded.last_best().is_empty());
-    let mut emptied = states[3].clone();
+    assert!(loaded != *visits.state(3) && loaded.last_best().is_empty());
+    let mut emptied = visits.state(3).clone();
     emptied.forget();
     assert_eq!(loaded, emptied);
-    assert!(matches!(LocalState::load(&bytes[..bytes.len() / 2]), Err(Error::Format { .. })));
-    assert!(matches!(LocalState::load(&[&bytes[..], &[0]].concat()), Err(Error::Format { .. })));
+    assert!(matches!(load_state::<LocalState>(&bytes[..bytes.len() / 2]), Err(Error::Format { .. })));
+    assert!(matches!(load_state::<LocalState>(&[&bytes[..], &[0]].concat()), Err(Error::Format { .. })));
 }
 
 /// Counts what it sees.
@@ -173,7 +177,7 @@ fn a_tap_sees_every_row_once() {
     let source = ArrayBatches::new(&table, None, 4, Some(0), 0).expect("4 of 600");
     let edits = EditLog::with_components(K);
     let globals = globals_of_rows(&model, &rows, D, K);
-    let mut executor = InProcess::new(&model, &source, OPTIONS, Cancel::default()).expect("four batches");
+    let mut executor = InProcess::new(&RowKind, &model, &source, OPTIONS, Cancel::default()).expect("four batches");
     let mut census = Census::default();
     for batch in 0..4 {
         executor.visit_with_taps(batch, &globals, &edits, &mut [&mut census]).expect("in memory");
@@ -222,7 +226,7 @@ fn run_watched(
     let mut start = start;
     let globals = globals_of_rows(model, &rows, D, K);
     (start.counts, start.statistics) = (globals.counts, globals.statistics);
-    let mut executor = InProcess::new(model, source, OPTIONS, Cancel::default())?;
+    let mut executor = InProcess::new(&RowKind, model, source, OPTIONS, Cancel::default())?;
     let memo = Memo::starting_from(start, executor.n_batches(), N as f64);
     let identity = Identity::default();
     let settings = Settings { max_passes: passes, shuffle, seed: 5, ..Settings::default() };
@@ -249,7 +253,7 @@ fn a_callback_source_gives_the_bits_of_the_array() {
     assert_eq!(from_array.elbo.to_bits(), from_callback.elbo.to_bits());
 }
 
-/// The batches of every pass, as they were asked for.
+/// The batches of every pass, in the order of visits.
 fn visits(shuffle: bool, passes: usize) -> Vec<Vec<usize>> {
     let rows = clustered::<f64>(N, D, K, 1);
     let model = model("Gaussian", "DirichletProcess", K, &rows, D);
@@ -298,15 +302,15 @@ fn a_source_that_fails_later_leaves_the_last_complete_state() {
     assert!(matches!(early, Err(Error::Source { .. })));
 }
 
-/// Interrupts once so many batches of a pass have been visited.
+/// Interrupts after a given number of batches of a pass.
 struct Presses<'a> {
     cancel: &'a Cancel,
-    at: (usize, usize),
+    position: (usize, usize),
 }
 
 impl Observer for Presses<'_> {
     fn on_batch(&mut self, pass: usize, done: usize, _: usize) {
-        if (pass, done) == self.at {
+        if (pass, done) == self.position {
             self.cancel.cancel();
         }
     }
@@ -326,12 +330,13 @@ fn an_interrupt_within_a_pass_keeps_the_visits_before_it() {
     let mut last = f64::NEG_INFINITY;
     for done in 1..4 {
         let cancel = Cancel::default();
-        let mut presses = Presses { cancel: &cancel, at: (1, done) };
+        let mut presses = Presses { cancel: &cancel, position: (1, done) };
         let broken = run_watched(&model, &source, 9, false, &mut presses, &cancel).expect("a complete state");
         assert_eq!((broken.stop_reason, broken.history.len()), (StopReason::Interrupted, 1));
-        // Each visit is kept: the bound is that of the summary, and lies between those of the passes around it.
-        let own = model.with_base(broken.base.clone()).expect("parameters");
-        assert_eq!(broken.elbo, collapsed(&own, &broken.summary).expect("definite").total());
+        // Each visit is kept: the bound is that of the summary, and lies between those of the previous and the next
+        // pass.
+        let model = model.with_base(broken.base.clone()).expect("parameters");
+        assert_eq!(broken.elbo, collapsed(&model, &broken.summary).expect("definite").total());
         assert!(broken.elbo > last.max(broken.history[0].elbo) && broken.elbo < whole.elbo, "{done}");
         assert!((broken.summary.mass - N as f64).abs() < 1e-9);
         assert!(broken.summary.counts.is_sorted_by(|a, b| a >= b), "{:?}", broken.summary.counts);
@@ -358,7 +363,7 @@ fn drift_bounds_the_residuals() {
         let model = model(likelihood, "DirichletProcess", K, &rows, D);
         let source = ArrayBatches::new(&table, None, 4, None, 0).expect("4 of 600");
         let edits = EditLog::with_components(K);
-        let mut executor = InProcess::new(&model, &source, OPTIONS, Cancel::default()).expect("four batches");
+        let mut executor = InProcess::new(&RowKind, &model, &source, OPTIONS, Cancel::default()).expect("four batches");
         let (mut memo, _) = one_pass(&model, &source, &edits);
         let mut earlier = Globals::new(&model, memo.total(), 1);
         let mut useful = 0;
@@ -383,7 +388,7 @@ fn drift_bounds_the_residuals() {
             }
             earlier = later;
         }
-        // The bound must also be worth something once the fit settles.
+        // The bound must also exclude pairs once the fit settles.
         assert!(useful >= 3 * K, "{likelihood}: {useful}");
     }
 }

@@ -1,5 +1,5 @@
-//! Nodes of kd-trees as units: what they contribute is what their rows do with the same responsibilities, in every
-//! likelihood, and opening them never lowers the bound (mathematics 12).
+//! Nodes of kd-trees as units. For every likelihood, a node contributes what its rows contribute with the same
+//! responsibilities, and opening nodes never lowers the bound (mathematics 12).
 
 use std::borrow::Cow;
 
@@ -33,7 +33,7 @@ const LIKELIHOODS: [&str; 9] = [
     "ZeroMeanGaussian",
 ];
 
-/// Rows of the domain of a likelihood, some of them twice.
+/// Rows in the domain of a likelihood; some of them occur twice.
 fn rows_of<F: Scalar>(likelihood: &str, n: usize, seed: u64) -> Vec<F> {
     let rows: Vec<f64> = clustered(n, D, K, seed);
     let value = |x: f64| match likelihood {
@@ -54,15 +54,15 @@ fn model_of<F: Scalar>(likelihood: &str, process: &str, rows: &[F]) -> Model<F> 
         let covariance = table(D, vec![2.0, 0.5, 0.0, 0.5, 1.0, 0.2, 0.0, 0.2, 0.7]);
         specification.likelihood.parameters.0.insert("covariance".into(), covariance);
     }
-    let own = DenseRows::new(rows, D);
+    let table_rows = DenseRows::new(rows, D);
     let asked = demands(likelihood).expect("a name of the registry");
-    let own = TableRows { rows: &own, weights: None };
-    let data = moments(&own, asked.needs, &asked.domain.into(), false, &Cancel::default()).expect("finite rows");
+    let table_rows = TableRows { rows: &table_rows, weights: None };
+    let data = moments(&table_rows, asked.needs, &asked.domain.into(), false, &Cancel::default()).expect("finite rows");
     let origin = data.mean.iter().map(|&x| F::from_f64(x).to_f64()).collect();
     specification.resolve(&data).expect("defaults").build(origin).expect("defaults")
 }
 
-/// Responsibilities as they are made.
+/// Responsibilities, in the order in which they are computed.
 #[derive(Default)]
 struct All {
     width: usize,
@@ -124,7 +124,7 @@ fn open_some<F: Scalar>(case: &Case<'_, F>, tree: &mut BatchTree, rows: &RowUnit
     tree.open(case.model.likelihood.as_ref(), rows, &list);
 }
 
-/// The rows of every node, by its place in the tree.
+/// The rows of every node, by its position in the tree.
 fn members(tree: &BatchTree) -> Vec<Vec<u32>> {
     (0..tree.starts().len()).map(|node| tree.rows_below(node).to_vec()).collect()
 }
@@ -138,14 +138,14 @@ fn process() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec!["DirichletProcess", "DirichletProcess tail", "FiniteDirichlet"])
 }
 
-/// Rows under the responsibilities of their nodes contribute what the nodes do.
+/// Checks that rows with the responsibilities of their nodes contribute what the nodes contribute.
 fn check_ties<F: Scalar>(name: &str, process: &str, n: usize, width: usize, seed: u64, tolerance: f64) {
     let rows = rows_of::<F>(name, n, seed);
     let model = model_of(name, process, &rows);
     let case = Case { model: &model, globals: globals_of_rows(&model, &rows, D, K), width };
     let weights = weights_of(n, seed);
-    let own = DenseRows::new(&rows, D);
-    let units = RowUnits::all(&own, Some(&weights));
+    let table_rows = DenseRows::new(&rows, D);
+    let units = RowUnits::all(&table_rows, Some(&weights));
     let cut = if seed.is_multiple_of(2) { NodeCut::Axis } else { NodeCut::Principal };
     let mut tree = BatchTree::new(model.likelihood.as_ref(), &units, TreeOptions { depth: 2, cut });
     for turn in 0..3 {
@@ -161,7 +161,7 @@ fn check_ties<F: Scalar>(name: &str, process: &str, n: usize, width: usize, seed
         }
     }
     let (a, b) = (of_nodes.summary, {
-        // A tail has no column of its own there.
+        // The tail has no column there.
         let k = case.globals.n_components() as u32;
         values.iter_mut().zip(&mut components).filter(|(_, k_of)| **k_of >= k).for_each(|(value, k_of)| {
             (*value, *k_of) = (0.0, 0);
@@ -191,7 +191,8 @@ proptest! {
         check_ties::<f32>(name, process, n, width, seed, 1e-11);
     }
 
-    /// From the root to every row: the local bound under fixed components never falls, and ends at that of the rows.
+    /// From the root to single rows, the local bound under fixed components never falls, and ends at the bound of the
+    /// rows.
     #[test]
     fn opening_never_lowers_the_bound(
         name in prop::sample::select(LIKELIHOODS.to_vec()),
@@ -204,23 +205,23 @@ proptest! {
         let model = model_of(name, process, &rows);
         let case = Case { model: &model, globals: globals_of_rows(&model, &rows, D, K), width };
         let weights = weights_of(n, seed);
-        let own = DenseRows::new(&rows, D);
-        let units = RowUnits::all(&own, Some(&weights));
+        let table_rows = DenseRows::new(&rows, D);
+        let units = RowUnits::all(&table_rows, Some(&weights));
         let likelihood = model.likelihood.as_ref();
         let mut tree = BatchTree::new(likelihood, &units, TreeOptions { depth: 0, cut: NodeCut::Axis });
         prop_assert_eq!(tree.starts(), [0]);
-        // Base measures that depend on rows are the same in all frontiers; without a tail they are left out.
+        // Base measures that depend on rows are equal in all frontiers; scores without a tail omit them.
         let of_rows = case.visit(&units).0;
         let scale = 1.0 + of_rows.log_normalizer.abs();
         let mut last = f64::NEG_INFINITY;
         for turn in 0..40 {
-            let own = case.visit(&case.nodes(&tree)).0;
-            let bound = own.log_normalizer;
+            let outcome = case.visit(&case.nodes(&tree)).0;
+            let bound = outcome.log_normalizer;
             let excess: f64 = if process.ends_with("tail") { 0.0 } else {
                 let nodes = tree.nodes();
                 (0..nodes.len()).map(|node| nodes.masses()[node] * nodes.excess(node)).sum()
             };
-            // Scores of squares hold the base measure of the mean.
+            // Scores of squares contain the base measure of the mean.
             let bound = if name == "KnownCovarianceGaussian" { bound + excess } else { bound };
             prop_assert!(bound >= last - 1e-9 * scale, "{} {} {}", name, last, bound);
             prop_assert!(bound <= of_rows.log_normalizer + 1e-9 * scale, "{} {}", name, bound);
@@ -232,12 +233,12 @@ proptest! {
         }
         prop_assert_eq!(tree.starts().len(), n);
         prop_assert!((last - of_rows.log_normalizer).abs() < 1e-10 * scale, "{}", name);
-        let own = case.visit(&case.nodes(&tree)).0.summary;
-        prop_assert!(distance(&own.statistics, &of_rows.summary.statistics) < 1e-10);
-        prop_assert!(distance(&own.counts, &of_rows.summary.counts) < 1e-10);
+        let summary = case.visit(&case.nodes(&tree)).0.summary;
+        prop_assert!(distance(&summary.statistics, &of_rows.summary.statistics) < 1e-10);
+        prop_assert!(distance(&summary.counts, &of_rows.summary.counts) < 1e-10);
     }
 
-    /// A frontier that is read from a checkpoint has the nodes that it had, to the bit.
+    /// A frontier read from a checkpoint has the same nodes, to the bit.
     #[test]
     fn a_frontier_is_found_again(
         name in prop::sample::select(LIKELIHOODS.to_vec()),
@@ -248,8 +249,8 @@ proptest! {
         let rows = rows_of::<f64>(name, n, seed);
         let model = model_of(name, "DirichletProcess", &rows);
         let case = Case { model: &model, globals: globals_of_rows(&model, &rows, D, K), width: 2 };
-        let own = DenseRows::new(&rows, D);
-        let (units, likelihood) = (RowUnits::all(&own, None), model.likelihood.as_ref());
+        let table_rows = DenseRows::new(&rows, D);
+        let (units, likelihood) = (RowUnits::all(&table_rows, None), model.likelihood.as_ref());
         let options = TreeOptions { depth: 1, cut: NodeCut::Principal };
         let mut tree = BatchTree::new(likelihood, &units, options);
         for turn in 0..4 {
@@ -258,20 +259,20 @@ proptest! {
         let found = BatchTree::of_frontier(likelihood, &units, options, tree.starts()).expect("its own");
         prop_assert_eq!(found.starts(), tree.starts());
         prop_assert_eq!(members(&found), members(&tree));
-        // Where spreads are kept may differ.
+        // The positions of the stored spreads may differ.
         let all = |tree: &BatchTree| (0..tree.nodes().len()).map(|node| tree.nodes().node(node)).collect::<Vec<_>>();
         prop_assert_eq!(all(&found), all(&tree));
-        // Anything else is refused, or is a frontier, but never a panic.
+        // Any other list of positions is refused or is a frontier; none may panic.
         let mut other = tree.starts().to_vec();
-        let at = wrong % other.len();
-        other[at] = other[at].wrapping_add(1 + wrong as u32);
+        let index = wrong % other.len();
+        other[index] = other[index].wrapping_add(1 + wrong as u32);
         if let Some(tree) = BatchTree::of_frontier(likelihood, &units, options, &other) {
             prop_assert_eq!(tree.starts(), other);
         }
         prop_assert!(BatchTree::of_frontier(likelihood, &units, options, &[]).is_none());
     }
 
-    /// Equal rows gain nothing, whatever the tolerance, and rows of several components gain.
+    /// Nodes of equal rows gain nothing at any tolerance; nodes with rows of several components gain.
     #[test]
     fn nodes_of_equal_rows_gain_nothing(
         name in prop::sample::select(LIKELIHOODS.to_vec()),
@@ -297,8 +298,8 @@ proptest! {
                 cancel: &Cancel::default(),
             };
             let found = |rows: &[f64], weights: Option<&[f64]>| {
-                let own = DenseRows::new(rows, D);
-                let units = RowUnits::all(&own, weights);
+                let table_rows = DenseRows::new(rows, D);
+                let units = RowUnits::all(&table_rows, weights);
                 let options = TreeOptions { depth: 0, cut: NodeCut::Axis };
                 let mut tree = BatchTree::new(model.likelihood.as_ref(), &units, options);
                 judging.candidates(&mut tree, &units, false).expect("finite").len()
@@ -315,10 +316,10 @@ proptest! {
 #[test]
 fn spreads_survive_huge_offsets() {
     let mut rows = rows_of::<f64>("Gaussian", 400, 3);
-    rows.iter_mut().enumerate().for_each(|(at, x)| *x += if at < 200 * D { 1e9 } else { -1e9 });
+    rows.iter_mut().enumerate().for_each(|(index, x)| *x += if index < 200 * D { 1e9 } else { -1e9 });
     let model = model_of("Gaussian", "DirichletProcess", &rows);
-    let own = DenseRows::new(&rows, D);
-    let units = RowUnits::all(&own, None);
+    let table_rows = DenseRows::new(&rows, D);
+    let units = RowUnits::all(&table_rows, None);
     let options = TreeOptions { depth: 1, cut: NodeCut::Axis };
     let tree = BatchTree::new(model.likelihood.as_ref(), &units, options);
     for (node, list) in members(&tree).iter().enumerate() {
@@ -331,18 +332,18 @@ fn spreads_survive_huge_offsets() {
     }
 }
 
-/// What a tree holds: four bytes a row, and a node's own numbers for each of the frontier.
+/// Memory of a tree: four bytes per row, and the values of each node of the frontier.
 #[test]
 fn memory_is_stated() {
     let (n, depth) = (20_000, 6);
     let rows = rows_of::<f64>("Gaussian", n, 5);
     let model = model_of("Gaussian", "DirichletProcess", &rows);
-    let own = DenseRows::new(&rows, D);
-    let units = RowUnits::all(&own, None);
+    let table_rows = DenseRows::new(&rows, D);
+    let units = RowUnits::all(&table_rows, None);
     let tree = BatchTree::new(model.likelihood.as_ref(), &units, TreeOptions { depth, cut: NodeCut::Axis });
     let n_nodes = tree.nodes().len();
     assert_eq!(n_nodes, 1 << depth);
-    // Means, squares, mass and two base measures; a row, a place, where it begins and a flag. Lists may double.
+    // Means, squares, mass and two base measures; a row, a position, a start and a flag. Lists may double.
     let of_node = 8 * (D + D * (D + 1) / 2 + 3) + 13;
     assert!((4 * n..=4 * n + 2 * n_nodes * of_node).contains(&tree.bytes()), "{}", tree.bytes());
 }

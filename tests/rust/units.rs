@@ -1,4 +1,4 @@
-//! The seam of units: tree nodes of one level that equal rows, and groups that a visit takes whole.
+//! The seam of units: tree nodes of one level contribute like equal rows, and visits never split groups.
 
 use proptest::prelude::*;
 use stickbreak::Result;
@@ -17,23 +17,22 @@ use crate::common::{clustered, distance, globals_of_rows, model};
 const D: usize = 3;
 const K: usize = 4;
 
-/// One level of a tree: each node is scored by its mean and brings mass, mean statistics and mean log base measure of
-/// its own.
+/// One level of a tree. Each node is scored by its mean, and has a mass, mean statistics and a mean log base measure.
 struct Nodes {
     means: Vec<f64>,
     masses: Vec<f64>,
     statistics: Vec<f64>,
     log_base_measures: Vec<f64>,
-    /// Nodes of a group.
+    /// Number of nodes per group.
     group: usize,
 }
 
 impl Nodes {
-    /// Nodes that hold `masses[i]` equal rows each.
+    /// Creates nodes that each hold `masses[i]` equal rows.
     fn of_equal_rows(model: &Model<f64>, rows: &[f64], masses: Vec<f64>) -> Self {
         let p = model.likelihood.n_statistics();
         let origin = model.likelihood.origin();
-        let centred: Vec<f64> = rows.iter().enumerate().map(|(at, x)| x - origin[at % D]).collect();
+        let centred: Vec<f64> = rows.iter().enumerate().map(|(index, x)| x - origin[index % D]).collect();
         let mut statistics = vec![0.0; masses.len() * p];
         for (row, statistics) in centred.chunks_exact(D).zip(statistics.chunks_exact_mut(p)) {
             model.likelihood.accumulate(RowBlock::Dense(row), &[1.0], statistics, &mut Lines::default());
@@ -91,8 +90,8 @@ impl Units<f64> for Nodes {
     ) {
         let p = statistics.len();
         for (&place, weight) in read.places.iter().zip(weights) {
-            let own = &self.statistics[read.units[place as usize] as usize * p..][..p];
-            statistics.iter_mut().zip(own).for_each(|(sum, value)| *sum += weight * value);
+            let mean_statistics = &self.statistics[read.units[place as usize] as usize * p..][..p];
+            statistics.iter_mut().zip(mean_statistics).for_each(|(sum, value)| *sum += weight * value);
         }
     }
 
@@ -152,7 +151,7 @@ fn rows_of(likelihood: &str, n: usize, seed: u64) -> Vec<f64> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// A node that stands for equal rows contributes what the rows do.
+    /// A node of equal rows contributes what the rows contribute.
     #[test]
     fn nodes_of_equal_rows_equal_the_rows(
         name in prop::sample::select(vec![
@@ -185,7 +184,7 @@ proptest! {
     }
 }
 
-/// Where chunks end.
+/// Records the ends of chunks.
 #[derive(Default)]
 struct Ends(Vec<u32>);
 
@@ -202,8 +201,8 @@ fn chunks_hold_whole_groups() {
     let rows = clustered::<f64>(n, D, K, 1);
     let model = model::<f64>("Gaussian", "DirichletProcess", K, &rows, D);
     let nodes = Nodes { group, ..Nodes::of_equal_rows(&model, &rows, vec![1.0; n]) };
-    // So many pairs a unit that a chunk holds few units.
-    let values: Vec<f64> = (0..n * width).map(|at| if at % width == 0 { 1.0 } else { 0.0 }).collect();
+    // With so many pairs per unit, a chunk holds few units.
+    let values: Vec<f64> = (0..n * width).map(|index| if index % width == 0 { 1.0 } else { 0.0 }).collect();
     let components = vec![0; n * width];
     let ids = EditLog::with_components(K).components().expect("one append");
     let step = LocalStep {

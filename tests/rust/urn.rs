@@ -1,4 +1,4 @@
-//! Clusters that rows join and leave, for every likelihood of the registry: against differences of log marginals.
+//! Clusters that rows join and leave, for every likelihood of the registry, compared with differences of log marginals.
 
 use proptest::prelude::*;
 use rand::RngExt;
@@ -14,7 +14,7 @@ use stickbreak::suffstats::Sufficient;
 
 use crate::common;
 
-/// Rows of a likelihood less its origin, and the likelihood with the defaults for them.
+/// Rows of a likelihood relative to its origin, and the likelihood with its default parameters for them.
 struct Case {
     name: &'static str,
     likelihood: std::sync::Arc<dyn Likelihood<f64>>,
@@ -52,7 +52,7 @@ impl Case {
         let data = data.expect("rows of the domain");
         let parameters = match name {
             "KnownCovarianceGaussian" => {
-                let covariance = (0..d * d).map(|at| if at % d == at / d { 1.5 } else { 0.3 }).collect();
+                let covariance = (0..d * d).map(|index| if index % d == index / d { 1.5 } else { 0.3 }).collect();
                 Parameters::from_pairs([("covariance", table(d, covariance))])
             }
             _ => Parameters::default(),
@@ -65,7 +65,7 @@ impl Case {
         Self { name, likelihood, rows }
     }
 
-    /// For each likelihood, with missing values too where it allows them.
+    /// One case for each likelihood, and one more with missing values if it allows them.
     fn all(n: usize, d: usize, seed: u64) -> Vec<Self> {
         let kinds = ENTRIES.iter().flat_map(|entry| [(entry.name, false), (entry.name, true)]);
         let allowed = kinds.filter(|(name, missing)| !missing || demands(name).is_ok_and(|asked| asked.missing));
@@ -92,7 +92,7 @@ impl Case {
         cache
     }
 
-    /// ln m of the listed rows, from their statistics at once.
+    /// ln m of the listed rows, computed from their total statistics.
     fn log_marginal(&self, list: &[usize]) -> f64 {
         let rows: Vec<f64> = list.iter().flat_map(|&row| self.rows[row].clone()).collect();
         let (mut statistics, ones) = (vec![0.0; self.likelihood.n_statistics()], vec![1.0; list.len()]);
@@ -125,9 +125,9 @@ proptest! {
             let (a, b): (Vec<usize>, Vec<usize>) = (0..n - 1).partition(|&row| row < cut);
             let caches = [case.cluster(a.clone()), case.empty(), case.cluster(b.clone())].concat();
             let found = case.log_predictives(&caches, case.row(n - 1));
-            for (found, own) in found.into_iter().zip([&a, &vec![], &b]) {
-                let with: Vec<usize> = own.iter().copied().chain([n - 1]).collect();
-                case.near(found, case.log_marginal(&with) - case.log_marginal(own));
+            for (found, members) in found.into_iter().zip([&a, &vec![], &b]) {
+                let with: Vec<usize> = members.iter().copied().chain([n - 1]).collect();
+                case.near(found, case.log_marginal(&with) - case.log_marginal(members));
             }
         }
     }
@@ -186,7 +186,7 @@ proptest! {
             if len == 0 {
                 continue;
             }
-            // Clusters of growing size, in lanes of as many groups as they need.
+            // Clusters of growing size, in as many lane groups as necessary.
             let caches: Vec<Vec<f64>> = (0..n).map(|size| case.cluster(0..size)).collect();
             let mut groups = vec![Eight::default(); n.div_ceil(8) * len];
             for (slot, cache) in caches.iter().enumerate() {
@@ -228,9 +228,9 @@ proptest! {
                 kept.map(|(column, &x)| (column as u32, x)).unzip()
             };
             let rows: Vec<_> = case.rows.iter().map(stored).collect();
-            let row = |at: usize| Row::Sparse(&rows[at].0, &rows[at].1);
+            let row = |row_number: usize| Row::Sparse(&rows[row_number].0, &rows[row_number].1);
             let mut cache = case.empty();
-            (0..n).for_each(|at| case.urn().add(&mut cache, row(at)).expect("definite"));
+            (0..n).for_each(|row_number| case.urn().add(&mut cache, row(row_number)).expect("definite"));
             case.urn().remove(&mut cache, row(0)).expect("definite");
             let dense = case.cluster(1..n);
             case.near(case.log_predictives(&cache, row(0))[0], case.log_predictives(&dense, case.row(0))[0]);
@@ -262,7 +262,7 @@ fn thousands_of_visits_leave_no_drift() {
     }
 }
 
-/// A row so far away that nothing is left of the factor's other digits.
+/// A row so far away that the other digits of the factor are lost.
 #[test]
 fn a_far_visitor_makes_the_factor_be_computed_again() {
     for name in ["Gaussian", "ZeroMeanGaussian"] {

@@ -34,8 +34,12 @@ def test_every_sampler_agrees_with_the_reference(data_directory, name):
     trace = sb.sample(model, rows, SAMPLERS[name], draws=6000, chains=2, seed=2, threads=1, **longer)
     for quantity, (expected, error) in (("n_clusters", N_CLUSTERS), ("log_joint", LOG_JOINT)):
         drawn = getattr(trace, quantity)
-        own = drawn.std() / np.sqrt(trace.ess(quantity))
-        assert abs(drawn.mean() - expected) < 4 * np.hypot(own, error), (quantity, drawn.mean(), own)
+        standard_error = drawn.std() / np.sqrt(trace.ess(quantity))
+        assert abs(drawn.mean() - expected) < 4 * np.hypot(standard_error, error), (
+            quantity,
+            drawn.mean(),
+            standard_error,
+        )
         assert trace.rhat(quantity) < 1.02
 
 
@@ -49,5 +53,9 @@ def test_tree_guided_chains_agree_from_every_start(data_directory, init):
     trace = sb.sample(model, rows, sb.TreeGuided(), draws=3000, warmup=300, chains=2, init=init, seed=4, threads=1)
     for quantity, (expected, error) in (("n_clusters", N_CLUSTERS), ("log_joint", LOG_JOINT)):
         drawn = getattr(trace, quantity)
-        own = drawn.std() / np.sqrt(trace.ess(quantity))
-        assert abs(drawn.mean() - expected) < 4 * np.hypot(own, error), (quantity, drawn.mean(), own)
+        standard_error = drawn.std() / np.sqrt(trace.ess(quantity))
+        assert abs(drawn.mean() - expected) < 4 * np.hypot(standard_error, error), (
+            quantity,
+            drawn.mean(),
+            standard_error,
+        )

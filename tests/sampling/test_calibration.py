@@ -73,14 +73,14 @@ def ranks(case: Case, sampler: str, likelihood: Likelihood = LIKELIHOOD) -> dict
         options = {"draws": DRAWS, "warmup": 5 * thin, "thin": thin, "chains": 1, "seed": replicate, "threads": 1}
         trace = sb.sample(model, rows, chosen, progress=False, **options)
         truth = [*of_partition(labels), log_joint(law, labels, rows), *learned.values()]
-        drawn = [[*of_partition(own)] for own in trace.partitions[0]]
+        drawn = [[*of_partition(labelling)] for labelling in trace.partitions[0]]
         columns = [*np.transpose(drawn), trace.log_joint[0], *(trace.hyperparameters[name][0] for name in learned)]
         names = ["clusters", "squares", "log joint", *learned]
-        for name, own, others in zip(names, truth, columns, strict=True):
+        for name, true_value, others in zip(names, truth, columns, strict=True):
             # Log joints of equal partitions differ by rounding only; such ties are broken at random.
-            below, ties = (others < own - 1e-7).sum(), (abs(others - own) <= 1e-7).sum()
+            below, ties = (others < true_value - 1e-7).sum(), (abs(others - true_value) <= 1e-7).sum()
             found.setdefault(name, []).append(int(below + rng.integers(ties + 1)))
-    return {name: np.array(own) for name, own in found.items()}
+    return {name: np.array(values) for name, values in found.items()}
 
 
 def of_partition(labels: np.ndarray) -> tuple[int, int]:
@@ -107,7 +107,7 @@ def p_values(found: np.ndarray) -> Iterator[float]:
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_ranks_are_uniform(case: str, sampler: str) -> None:
-    found = {name: list(p_values(own)) for name, own in ranks(CASES[case], sampler).items()}
+    found = {name: list(p_values(values)) for name, values in ranks(CASES[case], sampler).items()}
     assert min(map(min, found.values())) > LEVEL, found
 
 

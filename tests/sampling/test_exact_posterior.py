@@ -58,13 +58,13 @@ LIKELIHOODS = {"gaussian": gaussian, "multinomial": multinomial}
 @pytest.mark.parametrize("process", PROCESSES)
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
 def test_log_joint_is_that_of_the_oracle(likelihood, process):
-    own, marginal, rows = LIKELIHOODS[likelihood]()
+    specified, marginal, rows = LIKELIHOODS[likelihood]()
     law, log_prior = PROCESSES[process]
     exact = Posterior(marginal, log_prior, rows)
     # Dense, sparse where that is possible, far from zero and in other units.
     data = [rows] if likelihood == "gaussian" else [rows, sparse.csr_array(rows), rows.astype(np.float32)]
     for each in data:
-        trace = sb.sample(sb.Mixture(likelihood=own, process=law), each, draws=300, warmup=0, chains=1)
+        trace = sb.sample(sb.Mixture(likelihood=specified, process=law), each, draws=300, warmup=0, chains=1)
         for labels, found in zip(trace.partitions[0], trace.log_joint[0], strict=True):
             assert tuple(labels) == canonical(labels)
             assert found == pytest.approx(exact.log_joint(labels), abs=1e-9)
@@ -103,10 +103,10 @@ def statistic(trace, exact):
 @pytest.mark.parametrize("process", PROCESSES)
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
 def test_draws_follow_the_posterior(likelihood, process, sampler):
-    own, marginal, rows = LIKELIHOODS[likelihood]()
+    specified, marginal, rows = LIKELIHOODS[likelihood]()
     law, log_prior = PROCESSES[process]
     exact = Posterior(marginal, log_prior, rows[:5])
-    model = sb.Mixture(likelihood=own, process=law)
+    model = sb.Mixture(likelihood=specified, process=law)
     # Draws this far apart are as good as independent: the correlation of two is below 1e-3.
     trace = sb.sample(model, rows[:5], SAMPLERS[sampler], draws=4000, warmup=50, thin=25, chains=1, seed=3)
     found, degrees = statistic(trace, exact)

@@ -21,7 +21,7 @@ def short(model=MODEL, data=X, sampler=None, **options):
 @pytest.mark.parametrize("offset", [0.0, 1e4])
 @pytest.mark.parametrize("likelihood", [sb.Gaussian, sb.DiagonalGaussian])
 def test_the_type_of_rows_does_not_matter(likelihood, offset):
-    """Rows are float64 from the start: what float32 holds counts as it is, to the last digits."""
+    """Rows become float64 first, so float32 rows give the same digits as the equal float64 rows."""
     narrow = (X + offset).astype(np.float32)
     model = short(sb.Mixture(likelihood=likelihood()), narrow.astype(float), draws=1).model
     one, other = short(model, narrow), short(model, narrow.astype(float))
@@ -86,12 +86,12 @@ def test_checkpoints_of_the_other_function_are_named(tmp_path):
 
     short(checkpoint=chains)
     fitted(passes)
-    before = [own.path.read_bytes() for own in (chains, passes)]
+    before = [checkpoint.path.read_bytes() for checkpoint in (chains, passes)]
     with pytest.raises(sb.CheckpointError, match="a checkpoint of `sample`, from which `fit` cannot go on"):
         fitted(chains)
     with pytest.raises(sb.CheckpointError, match="a checkpoint of `fit`, from which `sample` cannot go on"):
         short(checkpoint=passes)
-    assert [own.path.read_bytes() for own in (chains, passes)] == before
+    assert [checkpoint.path.read_bytes() for checkpoint in (chains, passes)] == before
 
 
 def test_chains_of_the_command_line_go_on_from_their_checkpoint(tmp_path, capsys):

@@ -1,4 +1,4 @@
-"""`sample`: arguments, the same draws whatever the threads, ends before time, files, predictions."""
+"""`sample`: arguments, same draws for any number of threads, early stops, files, predictions."""
 
 import os
 import pickle
@@ -138,7 +138,7 @@ def test_a_callback_and_a_time_limit_stop_chains():
 
 @pytest.fixture
 def interruptible():
-    """What runs in the background may have come to ignore SIGINT."""
+    """Restore the handler of SIGINT, which background processes may ignore."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -205,7 +205,7 @@ def test_damaged_traces_are_refused(tmp_path):
         files.write(path, header, arrays | change, files.TRACE)
         with pytest.raises(sb.ModelFileError):
             sb.load(path)
-    # Labels that are none are found when they are used.
+    # Invalid labels are found on use.
     files.write(path, header, arrays | {"partitions": np.full_like(arrays["partitions"], -2)}, files.TRACE)
     with pytest.raises(sb.ModelFileError):
         sb.load(path).log_predictive(X)

@@ -1,4 +1,4 @@
-"""`TreeGuided` from Python: what it reports, its starts, the published algorithm, and what is refused."""
+"""`TreeGuided` from Python: reports, starts, the published algorithm, and refusals."""
 
 import pickle
 
@@ -23,9 +23,9 @@ def test_draws_say_whether_they_are_exact(tmp_path):
     for exact in (True, False):
         trace = short(sb.TreeGuided(exact=exact))
         trace.save(tmp_path / "trace.safetensors")
-        for own in (trace, sb.load(tmp_path / "trace.safetensors"), pickle.loads(pickle.dumps(trace))):
-            assert own.exact is exact
-            assert ("search" in repr(own)) is not exact
+        for copy in (trace, sb.load(tmp_path / "trace.safetensors"), pickle.loads(pickle.dumps(trace))):
+            assert copy.exact is exact
+            assert ("search" in repr(copy)) is not exact
         kinds = EXACT | {"gibbs"} if exact else PUBLISHED
         assert set(trace.acceptance) <= kinds
         assert len(set(trace.acceptance)) >= 3

@@ -1,4 +1,4 @@
-"""Whatever a user does wrong on the command line is one line on stderr, with the right exit code, before any work."""
+"""Every user error on the command line is one line on stderr, with its exit code, before any work."""
 
 import json
 import os
@@ -45,7 +45,7 @@ def run(*arguments: str) -> Result:
 
 
 def failed(arguments: list[str], code: int) -> str:
-    """The one line that says why, and the object that says it to programs."""
+    """Return the error line, and check the JSON object for programs."""
     result = run(*arguments)
     assert result.exit_code == code, result.output
     assert result.stdout == ""

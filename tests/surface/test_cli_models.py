@@ -41,7 +41,7 @@ def in_python(likelihood: Any, rows: np.ndarray = COUNTS, algorithm: Any = None,
 
 
 def test_numbers_of_each_column() -> None:
-    """--shape is one number of a DiagonalGaussian and may be several of a Poisson."""
+    """--shape takes one number for a DiagonalGaussian, and may take several for a Poisson."""
     arguments = "--likelihood", "poisson", "--shape", "1,2,3", "--rate", "0.5"
     assert fitted("counts.npy", *arguments).elbo == in_python(sb.Poisson([1, 2, 3], rate=0.5)).elbo
     diagonal = fitted("counts.npy", "--likelihood", "diagonal-gaussian", "--shape", "2", "--rate", "1,2,3")

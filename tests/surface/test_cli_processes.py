@@ -134,7 +134,7 @@ def test_closed_pipe_is_quiet(folder: Path, options: list[str]) -> None:
 
 @posix
 def test_reader_that_is_gone_before(folder: Path) -> None:
-    """What fits into the buffer is written at the very end only."""
+    """Output that fits into the buffer is written only at the end."""
     read, write = os.pipe()
     os.close(read)
     result = subprocess.run(
@@ -158,7 +158,7 @@ def test_reader_that_is_gone_before(folder: Path) -> None:
     ],
 )
 def test_closed_stdout(folder: Path, command: str, code: int) -> None:
-    """Without a stdout, what needs none is done, and the rest ends as with a pipe that nobody reads."""
+    """Without stdout, commands without output succeed, and the others end as with a closed pipe."""
     shell = ["sh", "-c", 'exec "$@" >&-', "sh", *STICKBREAK, *command.split()]
     result = subprocess.run(shell, cwd=folder, stderr=subprocess.PIPE, text=True, timeout=HANG)
     said = "stickbreak: error: nothing.safetensors: there is no such file\n" if "nothing" in command else ""

@@ -1,4 +1,4 @@
-"""What the commands compute and write is what the Python package computes, number for number."""
+"""Results of the commands equal those of the Python package, number for number."""
 
 import csv
 import json
@@ -75,7 +75,7 @@ def test_fit_equals_python(folder: Path, rows: np.ndarray, data: str) -> None:
     assert same(sb.load("m.safetensors"), python_fit(rows))
 
 
-# On the command line moves are made unless something else is said, whatever the other options are.
+# On the command line the default has moves, whatever the other options are.
 USUAL = (sb.Birth(), sb.Merge(), sb.Delete())
 FULL = sb.Full(sparsity=None, margin=None, max_passes=7, tol=0.0, moves=USUAL)
 MEMOIZED = sb.Memoized(batches=3, shuffle=False, sparsity=2, margin=3.5, max_passes=4, tol=1e-3, moves=USUAL)
@@ -177,7 +177,7 @@ def test_options_of_fit(folder: Path, rows: np.ndarray, name: str) -> None:
 
 
 def test_units_are_told_where_they_are_fewer_than_rows(folder: Path, rows: np.ndarray) -> None:
-    """In words only there; JSON always has them."""
+    """The text output states the units only then; JSON always has them."""
     tree = ["--units", "kd-tree", "--kd-tree", "refine=false", "--kd-tree", "depth=5", "--schedule", "full"]
     told = run("fit", "rows.npy", *tree, "--out", "m.safetensors").stdout
     n_units = answer("fit", "rows.npy", *tree, "--out", "m.safetensors")["n_units"]
@@ -237,7 +237,7 @@ def test_starts_in_files(folder: Path, rows: np.ndarray, kind: str) -> None:
 
 
 def table(path: Path | str) -> np.ndarray:
-    """What an output file holds, read by means of its own format only."""
+    """Return the content of an output file, read by its format alone."""
     path = Path(path)
     if path.suffix == ".npy":
         return np.load(path, allow_pickle=False)
@@ -332,7 +332,7 @@ def test_score(folder: Path, rows: np.ndarray) -> None:
 
 
 def test_numbers_that_are_not_finite_are_null(folder: Path, rows: np.ndarray) -> None:
-    """A fit without a pass from a start that knows some rows only has no bound yet."""
+    """A fit without passes has no bound if its start used only some rows."""
     found = answer(
         "fit", "rows.npy", "--n-components", 4, "--init", "random", "--max-passes", 0, "--out", "m.safetensors"
     )
@@ -412,7 +412,7 @@ def test_parquet(folder: Path, rows: np.ndarray) -> None:
 
 @pytest.mark.filterwarnings("always::stickbreak.ConversionWarning")
 def test_parquet_of_integers(folder: Path) -> None:
-    """The copy of the data is told, as with other files; that of labels and weights is not."""
+    """Converting the data warns, as for other files; converting labels and weights does not."""
     columns = {name: np.arange(300) % place for place, name in enumerate("abc", start=7)}
     parquet.write_table(pyarrow.table(columns), "rows.parquet")
     parquet.write_table(pyarrow.table({"label": np.arange(300) % 6}), "labels.parquet")

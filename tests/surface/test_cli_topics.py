@@ -1,4 +1,4 @@
-"""`stickbreak topics`: what it writes and prints is what the package computes, and what it refuses."""
+"""`stickbreak topics`: its output equals the package's results; refusals."""
 
 import gzip
 import json
@@ -170,7 +170,10 @@ def test_a_vocabulary_of_another_length(tmp_path: Path, corpus: Path) -> None:
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz"])
 def test_columns_of_a_table(tmp_path: Path, counts: np.ndarray, suffix: str) -> None:
-    lines = [",".join(["document", *WORDS]), *(f"d{at}," + ",".join(map(str, row)) for at, row in enumerate(counts))]
+    lines = [
+        ",".join(["document", *WORDS]),
+        *(f"d{number}," + ",".join(map(str, row)) for number, row in enumerate(counts)),
+    ]
     text = "\n".join(lines).encode()
     path = tmp_path / f"table{suffix}"
     path.write_bytes(gzip.compress(text) if suffix.endswith("gz") else text)

@@ -95,10 +95,10 @@ def test_public_objects_are_documented(name: str) -> None:
     public = getattr(sb, name)
     assert inspect.getdoc(public)
     if inspect.isclass(public):
-        for own, member in inspect.getmembers(
+        for member_name, member in inspect.getmembers(
             public, lambda value: inspect.isfunction(value) or isinstance(value, property)
         ):
-            assert own.startswith("_") or inspect.getdoc(member), f"{name}.{own}"
+            assert member_name.startswith("_") or inspect.getdoc(member), f"{name}.{member_name}"
 
 
 def test_import_is_light() -> None:

@@ -32,7 +32,7 @@ def photograph() -> patches.Photograph:
 
 @pytest.fixture(scope="module")
 def fit(photograph: patches.Photograph) -> sb.Fit:
-    """As many clusters as have colours, and three more."""
+    """Return a fit with three more clusters than colours."""
     rows = patches.patches(photograph)
     model = sb.Mixture(likelihood=sb.ZeroMeanGaussian())
     with pytest.warns(sb.SupportWarning):

@@ -44,7 +44,7 @@ def test_page(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     monkeypatch.chdir(tmp_path)
     matplotlib.use("Agg")
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # a page shows no warning, that of passes that ran out included
+        warnings.simplefilter("error")  # a page shows no warning, not even a ConvergenceWarning
         warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
         runpy.run_path(str(page), run_name="__main__")
     try:

@@ -1,4 +1,4 @@
-"""What `import stickbreak` loads: packages that a user may not need wait until they are used."""
+"""`import stickbreak` does not load packages that a user may not need."""
 
 import subprocess
 import sys

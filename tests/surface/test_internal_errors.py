@@ -1,4 +1,4 @@
-"""A broken invariant of ours is an `InternalError`: no crash, no panic message, and the package works on.
+"""A mistake in the package is an `InternalError`: no crash, no panic message, and the package remains usable.
 
 The checks of Python keep every caller of the core to its contract. Without them, weights that are shorter than the
 rows break an invariant of the core: in a worker thread, where a panic is hardest to catch.

@@ -18,7 +18,7 @@ FAMILIES = ("likelihoods", "processes", "moves", "samplers", "priors")
 ENTRIES = [(name, entry) for family in FAMILIES for name, entry in REGISTRY[family].items()]
 PARAMETERS = [(name, field, rule) for name, entry in ENTRIES for field, rule in entry["parameters"].items()]
 
-# What a class says of the values of a field, by kind, beside None.
+# Types of a field besides None, by kind of parameter.
 TYPES: dict[str, Any] = {
     "number": {float},
     "number or gamma": {float, sb.Gamma},
@@ -51,7 +51,7 @@ def made(name: str, entry: dict[str, Any], **given: Any) -> Any:
 
 
 def outside(rule: dict[str, Any]) -> Iterator[Any]:
-    """Values that the rule refuses, just outside its range and far from it."""
+    """Yield values that the rule refuses, just outside its range and far from it."""
     if rule["kind"] == "integer":
         least, greatest = rule["range"]
         yield from (least - 1, greatest + 1)
@@ -75,10 +75,10 @@ def test_a_field_has_the_kind_and_default_of_its_parameter(name: str, field: str
     if not rule["required"]:
         assert declared.default == rule["default"]
     if rule["kind"] == "word":
-        # One that may be left out says so in its type.
-        own = declared.type if rule["default"] is not None else get_args(declared.type)[0]
-        assert get_origin(own) is Literal
-        assert list(get_args(own)) == rule["words"]
+        # The type of an optional word includes None.
+        annotation = declared.type if rule["default"] is not None else get_args(declared.type)[0]
+        assert get_origin(annotation) is Literal
+        assert list(get_args(annotation)) == rule["words"]
         assert rule["default"] in (*rule["words"], None)
     else:
         types = set(get_args(declared.type) or (declared.type,)) - {type(None)}
@@ -109,7 +109,7 @@ def test_every_word_is_known(name: str, field: str, rule: dict[str, Any]) -> Non
 
 
 def test_the_hint_for_sparse_rows_names_the_likelihoods_that_take_them() -> None:
-    """A text of Python that the core does not write."""
+    """The hint is written in Python, not in the core."""
     taking = {name for name, entry in REGISTRY["likelihoods"].items() if "sparse" in entry["supports"]}
     model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
     with pytest.raises(sb.InvalidType, match="which take it as it is") as caught:

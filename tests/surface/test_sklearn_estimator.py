@@ -1,4 +1,4 @@
-"""`BayesianMixture`: scikit-learn's own checks, that it does what `fit` does, and that scikit-learn can use it."""
+"""`BayesianMixture`: scikit-learn's checks, equality with `fit`, and use within scikit-learn."""
 
 import copy
 import json
@@ -54,7 +54,7 @@ def same(one: sb.Fit, other: sb.Fit, rows: np.ndarray) -> bool:
     return visible_bits(one, rows) == visible_bits(other, rows)
 
 
-# What scikit-learn asks for
+# Checks of scikit-learn
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -109,7 +109,7 @@ def test_tags_follow_the_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
         assert not tags.input_tags.allow_nan
 
 
-# What it adds to `fit`: nothing
+# Equality with `fit`
 
 
 def test_parameters_are_those_of_fit(rows: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,7 +148,7 @@ def test_parameters_are_those_of_fit(rows: np.ndarray, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(("n_components", "algorithm"), [(None, None), (3, sb.Memoized())])
 def test_same_as_fit(rows: np.ndarray, dtype: type, n_components: int | None, algorithm: sb.Memoized | None) -> None:
-    """Bit for bit, and with the defaults of `fit` too; a number of components is kept."""
+    """Results equal those of `fit` bit for bit, with defaults too; a given number of components is kept."""
     data = rows.astype(dtype)
     model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
     expected = sb.fit(model, data, algorithm, n_components=n_components, seed=5, progress=False)
@@ -338,7 +338,7 @@ def test_progress(rows: np.ndarray, capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_bad_parameters(rows: np.ndarray, options: dict[str, Any], argument: str) -> None:
-    """They are stored as they come, and told by name when they are used."""
+    """Bad parameters are stored unchanged, and refused by name on use."""
     mixture = BayesianMixture(**options)
     with pytest.raises((sb.InvalidArgument, sb.InvalidType)) as caught:
         mixture.fit(rows)
@@ -374,7 +374,7 @@ def test_rows_without_values_have_no_part_in_the_score(rows: np.ndarray) -> None
 
 
 def test_missing_values_are_left_to_fit(rows: np.ndarray) -> None:
-    """With the words for it they come through, and a likelihood that cannot read them says so itself."""
+    """Missing values reach `fit` if allowed; a likelihood without support for them refuses them."""
     holes = rows.copy()
     holes[3, 1] = np.nan
     with pytest.raises(sb.StickbreakError, match="missing"):
@@ -488,7 +488,7 @@ def test_tables(rows: np.ndarray, library: str) -> None:
 
 
 def test_integers_and_half_precision(rows: np.ndarray) -> None:
-    """They become float64, as everywhere in scikit-learn, and without a word."""
+    """Integers and float16 become float64 without a warning, as everywhere in scikit-learn."""
     whole = rows.round()
     for given in [whole.astype(np.int32), whole.astype(np.float16), whole.tolist()]:
         assert same(quick().fit(given).fit_, quick().fit(whole).fit_, rows)

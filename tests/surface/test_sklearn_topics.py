@@ -16,7 +16,7 @@ import stickbreak as sb
 from stickbreak.sklearn import TopicModel
 
 PASSES = sb.Full(max_passes=5, tol=0.0)
-# Their X are fractions, not counts.
+# Checks of scikit-learn whose X are fractions, not counts.
 FRACTIONAL = {
     "check_sample_weight_equivalence_on_dense_data": "X must be whole numbers",
     "check_sample_weight_equivalence_on_sparse_data": "X must be whole numbers",

@@ -17,7 +17,6 @@ pub struct DensityState {
 
 /// Builds the density of the columns of a fit, in their order.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn density(
     py: Python<'_>,
     state: PyRef<'_, FitState>,
@@ -29,7 +28,6 @@ pub fn density(
 }
 
 #[pymethods]
-#[allow(clippy::needless_pass_by_value)]
 impl DensityState {
     #[getter]
     fn weights<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {

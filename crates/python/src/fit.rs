@@ -30,7 +30,6 @@ pub struct GivenObserver<'py> {
 /// Fits a mixture from each of the seeds, and returns the one with the highest bound; see `stickbreak.fit`.
 #[pyfunction]
 #[pyo3(signature = (rows, weights, *, specification, settings, init, observer))]
-#[allow(clippy::needless_pass_by_value)]
 pub fn fit(
     py: Python<'_>,
     rows: AnyData<'_>,
@@ -41,7 +40,7 @@ pub fn fit(
     observer: GivenObserver<'_>,
 ) -> PyResult<FitState> {
     let specification = specification.read()?;
-    let (own, labels) = (settings.read()?, init.labels()?);
+    let (own, labels) = (settings.read(&specification)?, init.labels()?);
     let init = init.read(&labels)?;
     let weights = self::weights(weights.as_ref())?;
     let resumed = observer.checkpoint.as_ref().map(GivenCheckpoint::read).unwrap_or_default();

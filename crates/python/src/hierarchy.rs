@@ -33,7 +33,6 @@ fn method_of(name: &str) -> Method {
 
 /// Refuses a model, or a number of rows, of which no hierarchy can be built.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn check_hierarchy(likelihood: GivenPair<'_>, process: GivenPair<'_>, method: &str, n: usize) -> PyResult<()> {
     let specification = specification(&likelihood, &process, Objective::Variational.name(), false)?;
     caught(|| check(&specification, method_of(method), n).map_err(|error| to_python(&error)))
@@ -42,7 +41,7 @@ pub fn check_hierarchy(likelihood: GivenPair<'_>, process: GivenPair<'_>, method
 /// Builds a hierarchy; see `stickbreak.hierarchy`.
 #[pyfunction]
 #[pyo3(signature = (rows, *, likelihood, process, method, n_trials, seed, threads))]
-#[allow(clippy::needless_pass_by_value, clippy::too_many_arguments)]
+#[allow(clippy::too_many_arguments, reason = "those of the Python function")]
 pub fn hierarchy(
     py: Python<'_>,
     rows: AnyRows<'_>,
@@ -88,7 +87,6 @@ impl HierarchyState {
 }
 
 #[pymethods]
-#[allow(clippy::needless_pass_by_value)]
 impl HierarchyState {
     /// Restores the hierarchy of a file from joins, (n - 1, 2), and the state of the process: concentration, discount
     /// and, if it has auxiliary values, log u and the log mass.

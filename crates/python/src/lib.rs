@@ -1,5 +1,7 @@
 //! The Python interface of `stickbreak`: converts arrays to rows and results to states. Contains no mathematics.
 
+#![allow(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
+
 mod arrays;
 mod blocks;
 mod coordinates;

@@ -33,7 +33,6 @@ use crate::watcher::Checkpoints;
 
 /// Checks the parameters of a sampler.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn check_sampler(name: &str, parameters: Bound<'_, PyDict>) -> PyResult<()> {
     let parameters = read(&parameters)?;
     caught(|| build(name, &parameters).map(|_| ()).map_err(|error| to_python(&error)))
@@ -41,7 +40,6 @@ pub fn check_sampler(name: &str, parameters: Bound<'_, PyDict>) -> PyResult<()> 
 
 /// Refuses a model whose partitions no chain samples.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn check_model(likelihood: GivenPair<'_>, process: GivenPair<'_>) -> PyResult<()> {
     let own = specification(&likelihood, &process, Objective::Variational.name(), false)?;
     caught(|| stickbreak::mcmc::check_model(&own).map(drop).map_err(|error| to_python(&error)))
@@ -49,7 +47,6 @@ pub fn check_model(likelihood: GivenPair<'_>, process: GivenPair<'_>) -> PyResul
 
 /// The likelihood with which to sample, and the fit that estimated its parameters, if any were None.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn estimate<'py>(
     py: Python<'py>,
     rows: AnyRows<'_>,
@@ -68,7 +65,6 @@ pub fn estimate<'py>(
 
 /// The bulk effective sample size of draws, (chains, draws).
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn ess(draws: PyReadonlyArray2<'_, f64>) -> PyResult<f64> {
     let (values, chains) = (draws.as_array().iter().copied().collect::<Vec<_>>(), draws.as_array().nrows());
     caught(|| Ok(effective_sample_size(&values, chains)))
@@ -76,7 +72,6 @@ pub fn ess(draws: PyReadonlyArray2<'_, f64>) -> PyResult<f64> {
 
 /// R-hat of draws, (chains, draws).
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn rhat(draws: PyReadonlyArray2<'_, f64>) -> PyResult<f64> {
     let (values, chains) = (draws.as_array().iter().copied().collect::<Vec<_>>(), draws.as_array().nrows());
     caught(|| Ok(split_r_hat(&values, chains)))
@@ -84,7 +79,6 @@ pub fn rhat(draws: PyReadonlyArray2<'_, f64>) -> PyResult<f64> {
 
 /// The share of draws in which two rows are in the same cluster, (m, m), from labels, (T, m).
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn similarity<'py>(
     py: Python<'py>,
     labels: PyReadonlyArray2<'py, i32>,
@@ -156,7 +150,7 @@ fn start<'a>(labels: Option<&'a [u32]>, name: &str) -> Result<Start<'a>> {
 /// them, and the model.
 #[pyfunction]
 #[pyo3(signature = (rows, *, likelihood, process, plan, init, partitions, listens, observe))]
-#[allow(clippy::needless_pass_by_value, clippy::too_many_arguments)]
+#[allow(clippy::too_many_arguments, reason = "those of the Python function")]
 pub fn sample<'py>(
     py: Python<'py>,
     rows: AnyRows<'_>,
@@ -271,7 +265,6 @@ fn draws_of<'a>(labels: &'a [i32], traced: &'a [f64], n: usize) -> Result<Vec<Pr
 }
 
 #[pymethods]
-#[allow(clippy::needless_pass_by_value)]
 impl SampledModel {
     /// The model of these parameters for the rows that it was sampled for, as a file has them.
     #[staticmethod]

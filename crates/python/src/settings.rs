@@ -5,12 +5,13 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use stickbreak::Error;
 use stickbreak::data as tree;
-use stickbreak::executor::LocalOptions;
-use stickbreak::fit::{Algorithm, Cut, FirstPass, Resumed, Settings, Standing, TreeSettings};
+use stickbreak::fit::{Algorithm, Cut, Resumed, Settings, Standing};
 use stickbreak::init::Init;
 use stickbreak::local_step::{DocumentOptions, Keep, OpeningRule, TreeOptions};
+use stickbreak::model::Specification;
 use stickbreak::moves::Moves;
 use stickbreak::responsibilities::Sparsity;
+use stickbreak::visits::{FirstPass, LocalOptions, TreeSettings, UnitOptions, WordOptions};
 
 use crate::errors::to_python;
 use crate::specification::{GivenPair, read};
@@ -46,14 +47,18 @@ enum Width {
 }
 
 impl GivenSettings<'_> {
-    fn first_pass(&self) -> PyResult<FirstPass> {
-        let name = &self.documents.first_pass;
-        let refuse = || to_python(&Error::invalid("first_pass", format!("{name:?}"), "\"plain\" or \"scaled\""));
-        FirstPass::from_name(name).ok_or_else(refuse)
+    /// The units of a model. A topic model ignores a tree on trial, which is left out where trees are not supported.
+    fn units(&self, specification: &Specification) -> PyResult<UnitOptions> {
+        let words = self.documents.read()?;
+        let usual = UnitOptions::usual(specification, words).map_err(|error| to_python(&error))?;
+        match &self.tree {
+            Some(tree) if !tree.on_trial || usual == UnitOptions::Rows => tree.read().map(UnitOptions::Nodes),
+            _ => Ok(usual),
+        }
     }
 
     /// The settings of one run; a fit gives each its seed.
-    pub fn read(&self) -> PyResult<Settings> {
+    pub fn read(&self, specification: &Specification) -> PyResult<Settings> {
         let batches = self.batch_size.map(Cut::Size).or(self.batches.map(Cut::Number)).unwrap_or(Cut::Auto);
         let algorithm = self.steps.map_or(Algorithm::Memoized, |(delay, decay)| Algorithm::Stochastic { delay, decay });
         let sparsity = match &self.sparsity {
@@ -72,16 +77,8 @@ impl GivenSettings<'_> {
             shuffle: self.shuffle,
             algorithm,
             moves: moves(&self.moves)?,
-            local: LocalOptions {
-                sparsity,
-                margin,
-                bounds_memory,
-                keep: Keep::Summary,
-                documents: self.documents.read(),
-                tree: None,
-            },
-            tree: self.tree.as_ref().map(GivenTree::read).transpose()?,
-            first_pass: self.first_pass()?,
+            local: LocalOptions { sparsity, margin, bounds_memory, keep: Keep::Summary },
+            units: self.units(specification)?,
             max_passes: self.max_passes,
             tol: self.tol,
             seed: 0,
@@ -101,9 +98,12 @@ struct GivenDocuments {
 }
 
 impl GivenDocuments {
-    fn read(&self) -> DocumentOptions {
+    fn read(&self) -> PyResult<WordOptions> {
+        let name = &self.first_pass;
+        let refuse = || to_python(&Error::invalid("first_pass", format!("{name:?}"), "\"plain\" or \"scaled\""));
+        let first_pass = FirstPass::from_name(name).ok_or_else(refuse)?;
         let Self { max_steps, tolerance, warm, restarts, .. } = *self;
-        DocumentOptions { max_steps, tolerance, warm, restarts }
+        Ok(WordOptions { first_pass, visits: DocumentOptions { max_steps, tolerance, warm, restarts } })
     }
 }
 

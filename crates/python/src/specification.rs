@@ -26,7 +26,6 @@ enum GivenParameter<'py> {
 
 /// Checks the parameters of a likelihood as far as possible without data.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn check_likelihood(name: &str, parameters: Bound<'_, PyDict>) -> PyResult<()> {
     let parameters = read(&parameters)?;
     caught(|| likelihood::check(name, &parameters).map_err(|error| to_python(&error)))
@@ -34,7 +33,6 @@ pub fn check_likelihood(name: &str, parameters: Bound<'_, PyDict>) -> PyResult<(
 
 /// Checks the parameters of a process.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn check_process(name: &str, parameters: Bound<'_, PyDict>) -> PyResult<()> {
     let parameters = read(&parameters)?;
     caught(|| process::build(name, &parameters).map(|_| ()).map_err(|error| to_python(&error)))
@@ -42,7 +40,6 @@ pub fn check_process(name: &str, parameters: Bound<'_, PyDict>) -> PyResult<()> 
 
 /// Checks a move.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn check_move(name: &str, parameters: Bound<'_, PyDict>) -> PyResult<()> {
     let parameters = read(&parameters)?;
     caught(|| Moves::default().add(name, &parameters).map_err(|error| to_python(&error)))

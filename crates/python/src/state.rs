@@ -49,7 +49,6 @@ fn done<T>(work: impl FnOnce() -> Result<T>) -> PyResult<T> {
 }
 
 #[pymethods]
-#[allow(clippy::needless_pass_by_value)]
 impl FitState {
     #[getter]
     fn likelihood<'py>(&self, py: Python<'py>) -> PyResult<GivenPair<'py>> {
@@ -246,7 +245,7 @@ impl FitState {
         Ok(vector(py, assigned.components))
     }
 
-    #[allow(clippy::type_complexity)]
+    #[allow(clippy::type_complexity, reason = "a tuple for Python")]
     fn responsibilities<'py>(
         &self,
         py: Python<'py>,
@@ -266,7 +265,7 @@ impl FitState {
 
     /// The joins of components into clusters: the entropy before them, (one, other, gap, overlap) of each join, and the
     /// cluster of each component.
-    #[allow(clippy::type_complexity)]
+    #[allow(clippy::type_complexity, reason = "a tuple for Python")]
     fn joins<'py>(
         &self,
         py: Python<'py>,
@@ -321,7 +320,7 @@ impl FitState {
     }
 
     /// Means and variances of missing values; present values have their own value and variance 0.
-    #[allow(clippy::type_complexity)]
+    #[allow(clippy::type_complexity, reason = "a tuple for Python")]
     fn impute<'py>(
         &self,
         py: Python<'py>,

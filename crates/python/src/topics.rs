@@ -21,21 +21,18 @@ fn done<T>(work: impl FnOnce() -> stickbreak::Result<T>) -> PyResult<T> {
 
 /// Expected probabilities of words in topics, (K, V).
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn topics<'py>(py: Python<'py>, state: PyRef<'py, FitState>) -> PyResult<Bound<'py, PyArray2<f64>>> {
     table(py, done(|| state.fitted().topics())?, state.fitted().n_data_columns())
 }
 
 /// Pseudo-counts of the topics in every document, (K,).
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn document_prior<'py>(py: Python<'py>, state: PyRef<'py, FitState>) -> PyResult<Bound<'py, PyArray1<f64>>> {
     Ok(vector(py, done(|| state.fitted().document_prior())?))
 }
 
 /// Number of occurrences of each word in the documents of the fit, (V,).
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn word_counts<'py>(py: Python<'py>, state: PyRef<'py, FitState>) -> Bound<'py, PyArray1<f64>> {
     let summary = &state.fitted().summary;
     let mut sums = vec![0.0; summary.n_statistics];
@@ -47,7 +44,6 @@ pub fn word_counts<'py>(py: Python<'py>, state: PyRef<'py, FitState>) -> Bound<'
 
 /// The most probable words of each topic, (K, n).
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn top_words<'py>(py: Python<'py>, state: PyRef<'py, FitState>, n: usize) -> PyResult<Bound<'py, PyArray2<i64>>> {
     let n = at_least_one("n", n)?.min(state.fitted().n_data_columns());
     let words = done(|| state.fitted().top_words(n))?;
@@ -56,7 +52,6 @@ pub fn top_words<'py>(py: Python<'py>, state: PyRef<'py, FitState>, n: usize) ->
 
 /// Expected proportions of topics in documents, (n, K).
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn proportions<'py>(
     py: Python<'py>,
     state: PyRef<'py, FitState>,
@@ -70,7 +65,6 @@ pub fn proportions<'py>(
 
 /// Refuses rows that are not word counts of documents.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn check_documents(py: Python<'_>, state: PyRef<'_, FitState>, rows: AnyRows<'_>, argument: &str) -> PyResult<()> {
     let fitted: &Fitted = state.fitted();
     with_rows!(&rows, |view| run_quietly(py, None, |cancel| fitted.check_documents(&view, argument, cancel)))
@@ -78,7 +72,6 @@ pub fn check_documents(py: Python<'_>, state: PyRef<'_, FitState>, rows: AnyRows
 
 /// Log probabilities of the held-out words of documents, (n,), nats.
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn complete<'py>(
     py: Python<'py>,
     state: PyRef<'py, FitState>,
@@ -103,7 +96,6 @@ pub fn complete<'py>(
 
 /// The coherence of lists of words, (K,); `words` is (K, n).
 #[pyfunction]
-#[allow(clippy::needless_pass_by_value)]
 pub fn coherence<'py>(
     py: Python<'py>,
     rows: AnyRows<'_>,

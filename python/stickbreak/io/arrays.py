@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from stickbreak.checks import describe, invalid_argument, invalid_type
 from stickbreak.errors import ConversionWarning, EmptyRowsWarning
-from stickbreak.io.compressed import compressed_rows
+from stickbreak.io.compressed import check_values, compressed_rows
 
 _NUMBERS = "biuf"  # NumPy's kinds of real numbers, booleans included
 _ROWS_ALLOWED = "an array or table of real numbers, of shape (n, D)"
@@ -151,6 +151,7 @@ def _sparse_rows(value: Any, argument: str, n_columns: int | None, minimum: int)
     _check_shape(value.shape, argument, n_columns, minimum)
     if value.shape[1] > _MOST_SPARSE_COLUMNS:
         raise invalid_argument(argument, f"of shape {value.shape}", f"of at most {_MOST_SPARSE_COLUMNS} columns")
+    check_values(value, argument)
     if value.dtype.kind not in _NUMBERS:
         raise invalid_type(argument, f"a sparse array with values of dtype {value.dtype}", _ROWS_ALLOWED)
     table = compressed_rows(value, argument)
@@ -175,9 +176,9 @@ def sparse_counts(rows: Rows, argument: str) -> SparseRows:
         raise invalid_argument(argument, f"of shape {rows.shape}", f"of at most {_MOST_SPARSE_COLUMNS} columns")
     columns = [np.flatnonzero(row) for row in rows]
     ends = [0]
-    for own in columns:
-        ends.append(ends[-1] + own.size)
-    values = [row[own] for row, own in zip(rows, columns, strict=True)]
+    for columns_of_row in columns:
+        ends.append(ends[-1] + columns_of_row.size)
+    values = [row[columns_of_row] for row, columns_of_row in zip(rows, columns, strict=True)]
     return SparseRows(
         np.asarray(ends, dtype=np.uint64),
         np.concatenate([*columns, np.zeros(0, dtype=np.int64)]).astype(np.uint32),
@@ -422,13 +423,13 @@ def with_codes(value: Any) -> Any:
     if not all(known):
         return value.loc[:, [not name for name in names]]  # refused later for one of these names
     rows = np.empty(value.shape)
-    for at, name in enumerate(names):
-        column = value.iloc[:, at]
+    for position, name in enumerate(names):
+        column = value.iloc[:, position]
         if name:
             codes = column.cat.codes.to_numpy(np.float64)
-            rows[:, at] = np.where(codes < 0, np.nan, codes)
+            rows[:, position] = np.where(codes < 0, np.nan, codes)
         else:
-            rows[:, at] = column.to_numpy(np.float64, na_value=np.nan)
+            rows[:, position] = column.to_numpy(np.float64, na_value=np.nan)
     return pandas.DataFrame(rows, index=value.index, columns=value.columns)
 
 

@@ -29,7 +29,8 @@ def compressed_rows(table: Any, argument: str) -> Any:
         Its parts are inconsistent.
     """
     if table.format == "dok":
-        table = table.tocoo()
+        table = _listed(table, argument)
+    check_values(table, argument)
     _check_parts(table, argument)
     rows = table.tocsr()
     _check_parts(rows, argument)
@@ -39,6 +40,22 @@ def compressed_rows(table: Any, argument: str) -> Any:
         rows = rows.copy()
         rows.sum_duplicates()
     return rows
+
+
+def check_values(table: Any, argument: str) -> None:
+    """Refuse a sparse array whose values are no array. SciPy asks them for their type without looking."""
+    if table.format != "dok" and not isinstance(table.data, np.ndarray):
+        raise _broken(table, "data", f"is {describe(table.data)}", "is an array", argument)
+
+
+def _listed(table: Any, argument: str) -> Any:
+    """Return the entries of a dictionary of keys as lists of rows, columns and values."""
+    n_rows, n_columns = table.shape
+    try:
+        return table.tocoo()
+    except Exception as error:  # SciPy raises various errors for keys and values that do not belong there
+        allowed = f"has pairs of integers below {n_rows} and {n_columns} as keys, and numbers as values"
+        raise _broken(table, "keys", f"do not fit ({error})", allowed, argument) from error
 
 
 def _check_parts(table: Any, argument: str) -> None:
@@ -71,11 +88,26 @@ def _check_parts(table: Any, argument: str) -> None:
                 argument,
             )
     elif table.format == "lil":
-        lengths = [(len(columns), len(values)) for columns, values in zip(table.rows, table.data, strict=True)]
-        if len(lengths) != n_rows or any(columns != values for columns, values in lengths):
-            raise _broken(
-                table, "rows", "has lists of other lengths than `data`", "has lists of the same lengths", argument
-            )
+        _check_lists(table, (n_rows, n_columns), argument)
+
+
+def _check_lists(table: Any, shape: tuple[int, int], argument: str) -> None:
+    """Check an array of lists of columns and values, one of each for a row."""
+    for name, lists in (("rows", table.rows), ("data", table.data)):
+        found = f"has {len(lists)} lists" if isinstance(lists, np.ndarray) else f"is {describe(lists)}"
+        if not isinstance(lists, np.ndarray) or len(lists) != shape[0]:
+            raise _broken(table, name, found, f"is an array of {shape[0]} lists", argument)
+        if not all(isinstance(one, list) for one in lists):
+            raise _broken(table, name, "has other things than lists", f"is an array of {shape[0]} lists", argument)
+    if any(len(columns) != len(values) for columns, values in zip(table.rows, table.data, strict=True)):
+        raise _broken(
+            table, "rows", "has lists of other lengths than `data`", "has lists of the same lengths", argument
+        )
+    for columns in table.rows:
+        for column in columns:
+            if not isinstance(column, int | np.integer) or not 0 <= column < shape[1]:
+                found, allowed = f"has the column {column!r}", f"has integers from 0 to {shape[1] - 1}"
+                raise _broken(table, "rows", found, allowed, argument)
 
 
 def _check_compressed(table: Any, shape: tuple[int, int], argument: str, n_dimensions: int = 1) -> None:
@@ -92,8 +124,8 @@ def _check_compressed(table: Any, shape: tuple[int, int], argument: str, n_dimen
     # Compares instead of subtracting, because differences of unsigned numbers are never negative.
     falls = indptr[1:] < indptr[:-1]
     if falls.any():
-        at = int(falls.argmax())
-        raise _broken(table, "indptr", f"falls from {indptr[at]} to {indptr[at + 1]}", "never falls", argument)
+        row = int(falls.argmax())
+        raise _broken(table, "indptr", f"falls from {indptr[row]} to {indptr[row + 1]}", "never falls", argument)
     most = min(len(indices), len(data))
     if indptr[-1] > most:
         raise _broken(table, "indptr", f"ends with {indptr[-1]}", f"ends with at most {most}", argument)

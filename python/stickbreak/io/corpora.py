@@ -1,6 +1,5 @@
 """Corpora in files: word counts with one row per document."""
 
-import gzip
 import os
 import zipfile
 import zlib
@@ -11,11 +10,13 @@ from typing import Any
 from stickbreak import checks
 from stickbreak.errors import InvalidArgument, SourceError
 from stickbreak.io import datafiles, docword, optional
-from stickbreak.io.datafiles.sources import Watch
+from stickbreak.io.compressed import compressed_rows
+from stickbreak.io.datafiles.sources import Watch, of_file
 from stickbreak.io.names import Names, Table
 
 _DOCWORD = (".txt", ".gz", ".docword")
 _SPARSE_PARTS = {"data", "format", "shape"}
+_LONGEST_WORD = 1 << 16  # bytes
 
 
 def read_corpus(
@@ -47,8 +48,8 @@ def read_corpus(
     Raises
     ------
     InvalidType, InvalidArgument
-        `path` is not a path, has an unknown file extension, or holds several arrays; or `columns` is given and it is
-        not a table.
+        `path` is not a path, has an unknown file extension, or holds several arrays; or `columns` is given for a file
+        that is not a table.
     SourceError
         The file cannot be read.
     """
@@ -73,48 +74,55 @@ def read_corpus(
 
 
 def read_vocabulary(path: str | os.PathLike[str]) -> Names:
-    """Read words from a text file in UTF-8, one a line; a name that ends in .gz says that it is compressed.
+    """Read words from a text file in UTF-8, one word per line; a file whose name ends in .gz is decompressed.
 
     Raises
     ------
     SourceError
-        It cannot be read, a line is blank, or two lines have the same word; the line is named, counted from 1.
+        The file cannot be read, a line is blank, or two lines have the same word. The message states the line, from 1.
     """
-    file = Path(path)
+    first: dict[str, int] = {}
     try:
-        with (gzip.open if file.suffix.lower() == ".gz" else open)(file, "rt", encoding="utf-8-sig") as lines:
-            words = lines.read().split("\n")
+        with of_file(Path(path), longest_line=_LONGEST_WORD).open() as lines:
+            for number, line in enumerate(lines, start=1):
+                word = line.removesuffix("\n")
+                if not word.strip():
+                    raise SourceError(f"{path}: line {number} is blank, where a word is expected")
+                if first.setdefault(word, number) != number:
+                    quoted = checks.quote(word)
+                    raise SourceError(f"{path}: line {number}: {quoted} already stands in line {first[word]}")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         reason = "not text in UTF-8" if isinstance(error, UnicodeDecodeError) else getattr(error, "strerror", None)
         raise SourceError(f"{path}: cannot be read: {reason or error}") from error
-    if words[-1] == "":
-        words.pop()
-    first: dict[str, int] = {}
-    for line, word in enumerate(words, start=1):
-        if not word.strip():
-            raise SourceError(f"{path}: line {line} is blank, where a word is expected")
-        if first.setdefault(word, line) != line:
-            raise SourceError(f"{path}: line {line}: {checks.quote(word)} already stands in line {first[word]}")
-    return tuple(words)
+    return tuple(first)
 
 
 def _is_sparse(file: Path) -> bool:
-    """Whether a file holds a sparse array; files that cannot be opened are left to the reader of tables."""
+    """Return whether a file holds a sparse array; files that cannot be opened are left to the reader of tables."""
     if file.suffix.lower() != ".npz":
         return False
     try:
         with zipfile.ZipFile(file) as archive:
             return {Path(name).stem for name in archive.namelist()} >= _SPARSE_PARTS
-    except (OSError, zipfile.BadZipFile):
+    except Exception:  # of damaged archives; some have members of unknown versions
         return False
 
 
 def _read_sparse(file: Path) -> Any:
     sparse = optional.scipy_sparse(f"{file}: a sparse array")
     try:
-        return sparse.csr_array(sparse.load_npz(file))
+        table = sparse.load_npz(file)
+        if table.dtype.kind not in "biuf":
+            raise SourceError(f"{file}: holds values of dtype {table.dtype}, not real numbers")
+        docword.check_claims(f"{file}: its shape", table.shape, table.nnz)
+        # SciPy does not look at the parts of a file before it converts them.
+        return compressed_rows(table, str(file))
+    except SourceError:
+        raise
     except MemoryError as error:
         raise SourceError(f"{file}: there is not enough memory for it") from error
+    except InvalidArgument as error:
+        raise SourceError(f"{file}: {error.found}") from error
     except Exception as error:
         # SciPy raises various errors for damaged files.
         raise SourceError(f"{file}: not a sparse array that SciPy can read: {error}") from error

@@ -21,10 +21,14 @@ if TYPE_CHECKING:
 
 __all__ = ["read_docword"]
 
-# Document and word numbers have 32 bits, and sums of counts stay exact in float64.
+# Document and word numbers have 32 bits, and float64 holds sums of counts exactly.
 _MOST = 2**32 - 1
 _MOST_COUNT = 2**53
-# What other files begin with, as it is read here, less blanks, of which \x1f is one.
+# Maximum number of documents or words for an entry, of those beyond the first million.
+_PER_ENTRY = 16
+_BELIEVED = 2**20
+_LONGEST_LINE = 1 << 16  # bytes
+# First characters of other file types, decoded as here and without leading blanks; \x1f counts as a blank.
 _NO_TEXT = (
     ("\udc8b\x08", "not text but gzip, whose name must end in .gz,"),
     ("\udcff\udcfe", "text in UTF-16, not in UTF-8,"),
@@ -85,7 +89,10 @@ def read(path: str | os.PathLike[str], watch: "Watch | None" = None) -> Any:
             n_documents, n_words, n_lines = _header(file, lines)
             triples = _triples(file, lines, n_lines)
         _check(file, triples, n_documents, n_words)
+        check_claims(f"{file}: its head", (n_documents, n_words), n_lines)
         return _table(file, triples, n_documents, n_words)
+    except SourceError:
+        raise
     except MemoryError as error:
         raise SourceError(f"{file}: there is not enough memory for it") from error
     except (OSError, EOFError, ValueError, zlib.error) as error:
@@ -93,19 +100,36 @@ def read(path: str | os.PathLike[str], watch: "Watch | None" = None) -> Any:
         raise SourceError(f"{file}: cannot be read: {reason}") from error
 
 
+def check_claims(where: str, shape: tuple[int, int], n_entries: int) -> None:
+    """Refuse a shape that is out of all proportion to the entries, because memory would be spent on it.
+
+    Raises
+    ------
+    SourceError
+        There are more rows or columns than 16 for an entry, and more than a million.
+    """
+    most = max(_BELIEVED, _PER_ENTRY * n_entries)
+    for size, what in zip(shape, ("rows", "columns"), strict=True):
+        if size > most:
+            allowed = f"which must be at most {most} with {n_entries} entries"
+            raise SourceError(f"{where} claims {size} {what}, {allowed}; leave out those without entries")
+
+
 def _opened(file: Path, watch: "Watch | None" = None) -> TextIO:
     from stickbreak.io.datafiles.sources import of_file
 
-    # Bytes that are no text come through, so that the line that has them is named.
-    return TextIOWrapper(of_file(file, watch).open_bytes(), encoding="utf-8-sig", errors="surrogateescape")
+    # Undecodable bytes are kept, so that the error can state their line.
+    return TextIOWrapper(
+        of_file(file, watch, _LONGEST_LINE).open_bytes(), encoding="utf-8-sig", errors="surrogateescape"
+    )
 
 
 def _header(file: Path, lines: Iterator[str]) -> list[int]:
     numbers = []
-    for at, what in enumerate(("number of documents", "number of words", "number of lines that follow"), start=1):
+    for line, what in enumerate(("number of documents", "number of words", "number of lines that follow"), start=1):
         text = next(lines, "").strip()
         if not _is_whole(text) or not 0 <= int(text) <= _MOST:
-            raise SourceError(f"{file}: line {at}: {_shown(text)} where the {what} is expected, from 0 to {_MOST}")
+            raise SourceError(f"{file}: line {line}: {_shown(text)} where the {what} is expected, from 0 to {_MOST}")
         numbers.append(int(text))
     return numbers
 
@@ -142,7 +166,7 @@ def _malformed(file: Path) -> str:
 
 
 def _shown(text: str) -> str:
-    """Return the beginning of a line; of what is no text, what it is."""
+    """Return the beginning of a line for a message, or the type of the file if it is not text."""
     kind = next((kind for start, kind in _NO_TEXT if text.startswith(start)), None)
     if kind is None and any("\ud800" <= character <= "\udfff" or character == "\0" for character in text):
         kind = "not text"

@@ -10,8 +10,10 @@ import hashlib
 import json
 import math
 import os
+import platform
+import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,7 +65,7 @@ class Kind:
 MODEL = Kind("model file", "stickbreak-model", 2, 1, ModelFileError)
 TRACE = Kind("trace", "stickbreak-trace", 1, 1, ModelFileError)
 HIERARCHY = Kind("hierarchy", "stickbreak-hierarchy", 1, 1, ModelFileError)
-CHECKPOINT = Kind("checkpoint", "stickbreak-checkpoint", 6, 6, CheckpointError)
+CHECKPOINT = Kind("checkpoint", "stickbreak-checkpoint", 7, 7, CheckpointError)
 
 
 def write(
@@ -105,7 +107,8 @@ def replacing(target: Path, *, one_writer: bool = False) -> Iterator[Path]:
         The file to create or to replace.
     one_writer : bool
         Whether this is the only writer of the file. If so, the temporary file has a fixed name, and overwrites one left
-        by a killed process. Otherwise every write uses a temporary file of its own.
+        by a killed process. Otherwise every write uses a temporary file of its own, and first removes those that killed
+        processes of this machine left.
 
     Yields
     ------
@@ -113,6 +116,8 @@ def replacing(target: Path, *, one_writer: bool = False) -> Iterator[Path]:
         Where to write.
     """
     part = _part(target, one_writer)
+    if not one_writer:
+        _remove_left_parts(target)
     try:
         yield part
         with part.open("rb+") as file:
@@ -238,8 +243,41 @@ def _target(path: object, kind: Kind) -> Path:
 
 def _part(target: Path, one_writer: bool) -> Path:
     """Return the name under which a file is written before it replaces the target."""
-    own = "" if one_writer else f".{os.getpid()}.{os.urandom(16).hex()}"
-    return _beside(target, f"{own}.part")
+    writer = "" if one_writer else f".{_machine()}.{os.getpid()}.{os.urandom(16).hex()}"
+    return _beside(target, f"{writer}.part")
+
+
+def _remove_left_parts(target: Path) -> None:
+    """Remove temporary files of a target whose writer, a process of this machine, has ended."""
+    start = f"{_beside(target, '').name}.{_machine()}."
+    with suppress(OSError):
+        for path in target.parent.iterdir():
+            writer = path.name.removeprefix(start).split(".", 1)[0]
+            if (
+                path.name.startswith(start)
+                and path.suffix == ".part"
+                and writer.isdecimal()
+                and _has_ended(int(writer))
+            ):
+                path.unlink(missing_ok=True)
+
+
+def _machine() -> str:
+    """Return a short name of this machine: a shared folder may have files of processes on another one."""
+    return hashlib.blake2b(platform.node().encode(), digest_size=4).hexdigest()
+
+
+def _has_ended(process: int) -> bool:
+    """Whether a process is known to have ended. Windows has no harmless way to ask."""
+    if sys.platform == "win32":
+        return False
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _beside(target: Path, ending: str) -> Path:

@@ -1,7 +1,6 @@
 """Names of columns: read from tables, checked, and matched with those of a fit."""
 
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from stickbreak import checks
 from stickbreak.errors import InvalidArgument
+from stickbreak.io import frames
 
 Names: TypeAlias = tuple[str, ...]
 
@@ -62,8 +62,8 @@ class Named(NamedTuple):
 def named(value: Any, argument: str, expected: Names | None = None) -> Named:
     """Return data with their columns in the order of the `expected` names.
 
-    Columns of pandas, Polars and Arrow tables are matched by name. Everything else is matched by position: arrays, and
-    pandas tables without string labels.
+    Columns of tables are matched by name. Everything else is matched by position: arrays, and pandas tables without
+    string labels.
 
     Parameters
     ----------
@@ -77,11 +77,12 @@ def named(value: Any, argument: str, expected: Names | None = None) -> Named:
     Raises
     ------
     InvalidType
-        Some names are strings and others are not.
+        Some names are strings and others are not, or the value has names and is no table that can be read.
     InvalidArgument
         Two columns have the same name, a column of `expected` is missing, a column is not in `expected`, or numbers in
         place of names are not in ascending order.
     """
+    value = frames.understood(value, argument)
     found = _names_of(value)
     if found is None:
         _check_numbers(value, argument)
@@ -184,21 +185,15 @@ def _names_of(value: Any) -> list[Any] | None:
     """Return the labels of the columns; None if they have none."""
     if isinstance(value, Table):
         return None if value.names is None else list(value.names)
-    if _is(value, "pandas", "DataFrame"):
+    if frames.is_of(value, "pandas", "DataFrame"):
         labels = list(value.columns)
         # Numbers, dates and tuples are positions, not names.
         return labels if any(isinstance(label, str) for label in labels) else None
-    if _is(value, "polars", "DataFrame"):
+    if frames.is_of(value, "polars", "DataFrame"):
         return list(value.columns)
-    if _is(value, "pyarrow", "Table") or _is(value, "pyarrow", "RecordBatch"):
+    if frames.is_of(value, "pyarrow", "Table") or frames.is_of(value, "pyarrow", "RecordBatch"):
         return list(value.schema.names)
     return None
-
-
-def _is(value: object, module: str, kind: str) -> bool:
-    """Return whether a value is an instance of a class of a package, without importing the package."""
-    found = getattr(sys.modules.get(module), kind, None)
-    return isinstance(found, type) and isinstance(value, found)
 
 
 def _checked(labels: list[Any], argument: str) -> Names:
@@ -218,7 +213,7 @@ def _checked(labels: list[Any], argument: str) -> Names:
 
 def _check_numbers(value: Any, argument: str) -> None:
     """Refuse a table whose columns have numbers in another order: columns without names go by position."""
-    labels = list(value.columns) if _is(value, "pandas", "DataFrame") else []
+    labels = list(value.columns) if frames.is_of(value, "pandas", "DataFrame") else []
     if not all(isinstance(label, int | np.integer) for label in labels) or len(set(labels)) < len(labels):
         return
     if labels != sorted(labels):
@@ -246,8 +241,8 @@ def _taken(value: Any, order: list[int]) -> Any:
     """Return a table with the columns at these positions, in this order."""
     if isinstance(value, Table):
         return value.rows[:, order]
-    if _is(value, "pandas", "DataFrame"):
+    if frames.is_of(value, "pandas", "DataFrame"):
         return value.iloc[:, order]
-    if _is(value, "polars", "DataFrame"):
+    if frames.is_of(value, "polars", "DataFrame"):
         return value[:, order]
     return value.select(order)

@@ -61,7 +61,9 @@ class Tensors:
     def __enter__(self) -> "Tensors":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         self._file.close()
 
     def described(self) -> Iterator[Described]:

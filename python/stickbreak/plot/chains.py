@@ -50,8 +50,8 @@ def chains(trace: Trace, name: str = "log_joint", *, ax: "Axes | None" = None) -
     """
     checks.instance("trace", trace, Trace, "a Trace")
     values, drawn = trace._quantity(name), canvas.axes(ax)
-    for chain, own in enumerate(values):
-        drawn.plot(own, color=canvas.colour(chain), linewidth=0.8, label=f"chain {chain}")
+    for chain, values_of_chain in enumerate(values):
+        drawn.plot(values_of_chain, color=canvas.colour(chain), linewidth=0.8, label=f"chain {chain}")
     drawn.set_xlabel("draw")
     drawn.set_ylabel(f"{name} (nats)" if name == "log_joint" else name)
     drawn.set_title(f"R-hat {trace.rhat(name):.3f}, effective draws {trace.ess(name):.0f}")

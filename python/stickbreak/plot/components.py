@@ -181,13 +181,15 @@ def card(fit: Fit, component: int, *, n_columns: int = 8, ax: "Axes | None" = No
     n_columns = checks.integer("n_columns", n_columns, minimum=1)
     centres, covariances = canvas.moments(fit)
     mean, spread = canvas.overall(fit)
-    own = np.sqrt(np.diagonal(covariances[component]))
+    deviations = np.sqrt(np.diagonal(covariances[component]))
     # Constant columns do not distinguish components, so they come last.
     away = np.divide(centres[component] - mean, spread, out=np.zeros_like(mean), where=spread > 0.0)
     order = np.lexsort((-abs(away), spread == 0.0))[:n_columns]
     drawn = canvas.axes(ax)
     drawn.barh(range(len(order)), away[order], color=canvas.colour(component))
-    names = [f"{canvas.title(fit, d)}: {mean_and_deviation(centres[component, d], own[d])}" for d in order.tolist()]
+    names = [
+        f"{canvas.title(fit, d)}: {mean_and_deviation(centres[component, d], deviations[d])}" for d in order.tolist()
+    ]
     canvas.set_ticks(drawn, names, axis="y")
     drawn.invert_yaxis()
     drawn.axvline(0.0, color=canvas.FAINT, linewidth=0.8)

@@ -85,13 +85,15 @@ def n_components(fit: Fit, *, ax: "Axes | None" = None) -> "Axes":
     numbers = np.array([record.n_components for record in history])
     drawn.step(passes, numbers, where="post", color=canvas.FAINT)
     for place, (kind, marker) in enumerate(_MARKERS.items()):
-        accepted = [at for at, record in enumerate(history) if any(m.kind == kind and m.accepted for m in record.moves)]
+        accepted = [
+            index for index, record in enumerate(history) if any(m.kind == kind and m.accepted for m in record.moves)
+        ]
         if accepted:
             total = sum(move.accepted for record in history for move in record.moves if move.kind == kind)
             label = f"{total} {kind}{'' if total == 1 else 's'} accepted"
             drawn.plot(passes[accepted], numbers[accepted], marker, color=canvas.colour(place), label=label)
     if drawn.get_legend_handles_labels()[1]:
-        # Numbers of components end high: the lower right corner is free.
+        # The curve is high at the end, so the lower right corner is free.
         drawn.legend(loc="lower right")
     drawn.set_ylim(bottom=0)
     canvas.whole_ticks(drawn)

@@ -81,11 +81,11 @@ def clusters(
     size = min(20.0, max(4.0, 12_000.0 / max(1, len(points))))
     groups = []
     for k in canvas.occupied(fit):
-        own, paint = points[labels == k], canvas.colour(k)
+        members, paint = points[labels == k], canvas.colour(k)
         name = f"component {k}, {fit.weights[k]:.1%}"
         groups.append(
             drawn.scatter(
-                own[:, 0], own[:, 1], s=size, color=paint, alpha=0.6, linewidths=0, label=name, rasterized=True
+                members[:, 0], members[:, 1], s=size, color=paint, alpha=0.6, linewidths=0, label=name, rasterized=True
             )
         )
         variances, axes = np.linalg.eigh(directions.T @ covariances[k] @ directions)
@@ -162,7 +162,7 @@ def _directions(
         if len(complete) < 2:
             found = f"of shape {rows.shape} with {len(complete)} complete rows"
             raise checks.invalid_argument("X", found, "at least two complete rows", "or choose two columns")
-        # Columns have units of their own: without scales the one with the largest numbers would be the first component.
+        # Columns have their own units. Without scaling, the column with the largest numbers would dominate.
         scales = complete.std(axis=0)
         scales[scales == 0.0] = np.inf
         axes = np.linalg.eigh(np.cov(complete / scales, rowvar=False))[1][:, ::-1][:, :2] / scales[:, None]

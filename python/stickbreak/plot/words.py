@@ -1,4 +1,4 @@
-"""Topics: how large they are, and their words."""
+"""Topics: their sizes and their words."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ def topics(
     n_words: int = 6,
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Draw how many of all words each topic has, and name it by its most probable words.
+    """Draw the fraction of all words in each topic, and label it with its most probable words.
 
     Parameters
     ----------
@@ -30,16 +30,16 @@ def topics(
     vocabulary : sequence of str, optional
         The words of the columns, as in `TopicFit.top_words`.
     n_topics : int
-        The most topics to show, at least 1: the largest.
+        Maximum number of topics to show, at least 1; the largest topics are shown.
     n_words : int
-        How many words name a topic, at least 1.
+        Number of words per label, at least 1.
     ax : matplotlib.axes.Axes, optional
         Where to draw. Default: a new figure.
 
     Returns
     -------
     matplotlib.axes.Axes
-        A bar for each topic, the largest on top: its expected share of the words that were fitted.
+        A bar for each topic, the largest at the top: its expected fraction of the words of the fit.
 
     Raises
     ------
@@ -77,7 +77,7 @@ def topic(
     n_words: int = 15,
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Draw the most probable words of one topic, beside their share of all words.
+    """Draw the most probable words of one topic, with their fraction of all words.
 
     Parameters
     ----------
@@ -88,15 +88,15 @@ def topic(
     vocabulary : sequence of str, optional
         The words of the columns, as in `TopicFit.top_words`.
     n_words : int
-        How many words, at least 1.
+        Number of words, at least 1.
     ax : matplotlib.axes.Axes, optional
         Where to draw. Default: a new figure.
 
     Returns
     -------
     matplotlib.axes.Axes
-        A bar for each word, the most probable on top: its probability in the topic (`TopicFit.topics`). A mark on each
-        is its share of all words that were fitted: what lies far beyond its mark is typical of the topic.
+        A bar for each word, the most probable at the top: its probability in the topic (`TopicFit.topics`). A mark
+        shows its fraction of all words of the fit. A bar far beyond its mark is a word typical of the topic.
 
     Raises
     ------

@@ -126,7 +126,7 @@ def of_rows(rows: NDArray[Any] | None, likelihood: Likelihood, names: Names | No
             yield from _of_copies(rows, likelihood, names)
     if likelihood._domain == "binary":
         yield from _of_one_hot(rows, names)
-    numbers = [at for at, column in enumerate(rows.T) if _counts_rows(column)]
+    numbers = [position for position, column in enumerate(rows.T) if _counts_rows(column)]
     if numbers:
         text = f"{columns(numbers, names)} {'counts' if len(numbers) == 1 else 'count'} the rows"
         yield Advice(text, kind="row_numbers", suggestions=("the data without such columns",))
@@ -140,14 +140,14 @@ def _counted(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
 
 def _of_equal_values(values: Sequence[tuple[NDArray[Any], NDArray[np.int64]]], names: Names | None) -> Iterator[Advice]:
     nearly = [
-        at
-        for at, (distinct, counts) in enumerate(values)
+        position
+        for position, (distinct, counts) in enumerate(values)
         if len(distinct) > 1 and counts.max() >= _NEARLY_CONSTANT * counts.sum()
     ]
     if nearly:
         text = f"{columns(nearly, names)} {'has' if len(nearly) == 1 else 'have'} one value in 99% of the rows or more"
         yield Advice(text, kind="nearly_constant", suggestions=("the data without such columns",))
-    flags = [at for at, (distinct, _) in enumerate(values) if len(distinct) == 2 and at not in nearly]
+    flags = [position for position, (distinct, _) in enumerate(values) if len(distinct) == 2 and position not in nearly]
     if flags:
         text = f"{columns(flags, names)} {'has' if len(flags) == 1 else 'have'} two values, which no Gaussian describes"
         tries = ("Bernoulli() or Categorical() for such columns", "the data without them")
@@ -175,13 +175,13 @@ def _of_duplicates(rows: NDArray[Any], values: Sequence[tuple[NDArray[Any], NDAr
 def _of_skewed(rows: NDArray[Any], names: Names | None) -> Iterator[Advice]:
     """Look for positive columns that are skewed to the right, and less skewed after logarithms."""
     found = []
-    for at, column in enumerate(rows.T):
+    for position, column in enumerate(rows.T):
         values = column[~np.isnan(column)]
         if len(values) < _LEAST_ROWS or values.min() <= 0.0 or len(np.unique(values)) <= _FEW_VALUES:
             continue
         skewness, of_logarithms = shapes.skewness(values)
         if skewness > _SKEWED and abs(of_logarithms) < skewness / 2:
-            found.append(at)
+            found.append(position)
     if found:
         text = f"{columns(found, names)} {'is' if len(found) == 1 else 'are'} positive and skewed"
         tries = (f"logarithms of {'it' if len(found) == 1 else 'them'}, if you find more components than clusters",)
@@ -213,7 +213,7 @@ def _of_one_hot(rows: NDArray[Any], names: Names | None) -> Iterator[Advice]:
             total = total - complete[:, begin]
             begin += 1
         if len(complete) >= _LEAST_ROWS and (total == 1.0).all():
-            group = [at for at in range(begin, end + 1) if complete[:, at].any()]
+            group = [column for column in range(begin, end + 1) if complete[:, column].any()]
             if len(group) > 1:
                 groups.append(group)
                 begin, total = end + 1, np.zeros(len(complete))
@@ -226,10 +226,10 @@ def _of_one_hot(rows: NDArray[Any], names: Names | None) -> Iterator[Advice]:
 
 
 def _counts_rows(column: NDArray[Any]) -> bool:
-    """Whether a column holds row numbers: it increases by one from row to row, or is a permutation of such numbers.
+    """Return whether a column holds row numbers: it increases by one from row to row, or is a permutation of them.
 
-    A sample in pieces may have gaps between rows. So may a table without some of its rows: then a column counts if
-    its whole numbers increase throughout, by at most two on average.
+    A sample in pieces may have gaps between rows, and a table may lack some of its rows. Therefore integers that always
+    increase, by at most two on average, count as row numbers too.
     """
     if not np.isfinite(column).all():
         return False

@@ -24,17 +24,17 @@ def check(one: Fitted, other: Fitted) -> None:
         if math.isnan(fit.elbo):
             raise checks.invalid_argument(argument, "a fit without a bound: its elbo is nan", "a fit with a bound")
     check_data(one, other)
-    for name, own, others in _compared(one, other):
-        if own != others:
-            raise checks.invalid_argument("other", f"a fit with {name} {others}", f"a fit with {name} {own}")
+    for name, first, others in _compared(one, other):
+        if first != others:
+            raise checks.invalid_argument("other", f"a fit with {name} {others}", f"a fit with {name} {first}")
 
 
 def check_data(one: Fitted, other: Fitted) -> None:
     """Raise InvalidArgument if two fits are known to have different rows or columns."""
     for name in ("n_rows", "dimension"):
-        own, others = getattr(one._state, name), getattr(other._state, name)
-        if own != others:
-            raise checks.invalid_argument("other", f"a fit with {name} {others}", f"a fit with {name} {own}")
+        first, others = getattr(one._state, name), getattr(other._state, name)
+        if first != others:
+            raise checks.invalid_argument("other", f"a fit with {name} {others}", f"a fit with {name} {first}")
     names, others = one.column_names, other.column_names
     if names is not None and others is not None and names != others:
         raise checks.invalid_argument("other", f"a fit of the columns {others}", f"a fit of the columns {names}")
@@ -132,7 +132,7 @@ def _named(fits: object) -> dict[Any, Fitted]:
 
 
 def _check_topics(fits: Mapping[Any, Fitted], held_out: object) -> None:
-    """Refuse topic models of several objectives, of which neither bounds nor densities of documents compare."""
+    """Refuse topic models of several objectives, for which neither bounds nor densities can be compared."""
     if held_out is not None:
         reason = "documents have no density in closed form"
         raise checks.not_supported("held_out", "held_out for topic models", reason, "TopicFit.document_completion")
@@ -167,6 +167,6 @@ def _compared(one: Fitted, other: Fitted) -> Iterator[tuple[str, object, object]
     if one.bound == "map":  # densities are per unit of the parameters
         for role in ("likelihood", "process"):
             yield f"the {role}", type(getattr(one.model, role)).__name__, type(getattr(other.model, role)).__name__
-    own, others = one._state.lost_columns, other._state.lost_columns
-    for at, name in enumerate(("constant", "dependent")):
-        yield f"the {name} columns", own[at], others[at]
+    first, others = one._state.lost_columns, other._state.lost_columns
+    for index, name in enumerate(("constant", "dependent")):
+        yield f"the {name} columns", first[index], others[index]

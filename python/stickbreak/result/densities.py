@@ -47,11 +47,12 @@ class Density:
     (('price',), array([18.]))
     """
 
-    def __init__(self, state: DensityState, columns: tuple[int, ...], of_fit: _Columns) -> None:
+    def __init__(self, state: DensityState, columns: tuple[int, ...], of_fit: _Columns, recipe: "_Recipe") -> None:
         checks.instance("state", state, DensityState, "what the core made; use Fit.marginal or Fit.conditional")
         self._state = state
         self._columns = columns
         self._of_fit = of_fit
+        self._recipe = recipe
 
     @property
     def columns(self) -> tuple[int, ...]:
@@ -169,12 +170,15 @@ class Density:
             `columns` is not as described.
         """
         allowed = _COLUMNS_ALLOWED
-        listed = [columns] if isinstance(columns, str) or checks.is_integer(columns) else columns
-        if isinstance(listed, bytes | Mapping) or not isinstance(listed, Iterable):
+        listed: Any = [columns] if isinstance(columns, str) or checks.is_integer(columns) else columns
+        # An array of no dimensions is iterable by its type only.
+        is_listed = isinstance(listed, Iterable) and not (isinstance(listed, np.ndarray) and listed.ndim == 0)
+        if isinstance(listed, bytes | Mapping) or not is_listed:
             raise checks.invalid_type("columns", checks.describe(columns), allowed)
         chosen = self._positions("columns", list(listed), allowed)
-        at = [self._columns.index(column) for column in chosen]
-        return Density(self._state.marginal(at, None), chosen, self._of_fit)
+        places = [self._columns.index(column) for column in chosen]
+        recipe = self._recipe.then("marginal", list(chosen))
+        return Density(self._state.marginal(places, None), chosen, self._of_fit, recipe)
 
     def conditional(self, given: Mapping[int | str, float]) -> "Density":
         """Return the density of the other columns given the values of some columns; see `Fit.conditional`.
@@ -202,7 +206,8 @@ class Density:
         if not others:
             raise checks.invalid_argument("given", "one value for every column", "values that leave a column")
         left, fixed = ([self._columns.index(column) for column in group] for group in (others, chosen))
-        return Density(self._state.conditional(left, fixed, np.array(values), None), others, self._of_fit)
+        recipe = self._recipe.then("conditional", dict(zip(chosen, values, strict=True)))
+        return Density(self._state.conditional(left, fixed, np.array(values), None), others, self._of_fit, recipe)
 
     def _positions(self, argument: str, listed: list[Any], allowed: str) -> tuple[int, ...]:
         """Return the columns as positions in the data of the fit."""
@@ -222,9 +227,30 @@ class Density:
     def _shown(self) -> str:
         return names.shown(self.column_names) if self.column_names else ", ".join(map(str, self._columns))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made, tuple(self._recipe)
+
     def __repr__(self) -> str:
         parts = "1 part" if len(self.weights) == 1 else f"{len(self.weights)} parts"
         return f"<Density of {self._shown()}: {parts}>"
+
+
+class _Recipe(NamedTuple):
+    """How a density was made, from which it is made again after pickling."""
+
+    fit: "Densities"
+    plug_in: bool
+    steps: tuple[tuple[str, Any], ...]
+
+    def then(self, method: str, argument: object) -> "_Recipe":
+        return self._replace(steps=(*self.steps, (method, argument)))
+
+
+def _made(fit: "Densities", plug_in: bool, steps: tuple[tuple[str, Any], ...]) -> Density:
+    density = fit._density(plug_in, None)
+    for method, argument in steps:
+        density = getattr(density, method)(argument)
+    return density
 
 
 class Densities(Fitted):
@@ -334,7 +360,8 @@ class Densities(Fitted):
         state = density_of(self._state, checks.flag("plug_in", plug_in), checks.threads(threads))
         lost = frozenset(column for kind in self._state.lost_columns for column in kind)
         of_fit = _Columns(self.column_names, self._state.dimension, lost)
-        return Density(state, tuple(column for column in range(of_fit.number) if column not in lost), of_fit)
+        columns = tuple(column for column in range(of_fit.number) if column not in lost)
+        return Density(state, columns, of_fit, _Recipe(self, bool(plug_in), ()))
 
 
 def _value(key: object, value: object) -> float:

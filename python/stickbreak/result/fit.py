@@ -41,11 +41,11 @@ class Fit(Densities, Drawing, Imputing, Tabular):
     """
 
     def compare(self, other: "Fit") -> float:
-        """Return the bound of this fit less that of another fit of the same data.
+        """Return the bound of this fit minus that of another fit of the same data.
 
-        Only bounds of the same kind compare. The bound of a truncated process may exceed the evidence of the whole one,
-        and the value of a point estimate is not a bound. Otherwise the fit with the higher bound is the better
-        approximation, or the better model.
+        Only bounds of the same kind can be compared. The bound of a truncated process may exceed the evidence of the
+        untruncated one, and the value of a point estimate is not a bound. With equal kinds, the fit with the higher
+        bound is the better approximation, or the better model.
 
         Parameters
         ----------

@@ -142,7 +142,7 @@ class Fitted:
 
     @property
     def objective(self) -> float:
-        """The value to compare fits of the same data by, in nats: `elbo` less a penalty on the estimated prior.
+        """The value for comparing fits of the same data, in nats: `elbo` minus a penalty on the estimated prior.
 
         It equals `elbo` if no parameter of the prior is estimated.
         """
@@ -150,7 +150,7 @@ class Fitted:
 
     @property
     def bound(self) -> str:
-        """The kind of the bound `elbo`. Bounds of different kinds do not compare; `compare` refuses them.
+        """The kind of the bound `elbo`. Bounds of different kinds cannot be compared; `compare` refuses them.
 
         "nested", "tail" or "truncated_stick" under a stick-breaking prior, "finite" under a finite Dirichlet prior,
         "documents" for a `TopicModel` of the objective "variational", "map" or "ml" for point estimates, whose `elbo`
@@ -174,7 +174,7 @@ class Fitted:
 
     @property
     def history(self) -> list[Record]:
-        """The records of the passes, in order. With `n_init` above 1: of the start that was kept."""
+        """The records of the passes, in order. With `n_init` above 1, they are those of the best start."""
         return list(self._history)
 
     @cached_property
@@ -183,34 +183,34 @@ class Fitted:
 
     @property
     def stop_reason(self) -> StopReason:
-        """Why the fit ended."""
+        """The reason why the fit ended."""
         return self._stop_reason
 
     def advice(self) -> tuple[Advice, ...]:
-        """Return what is probably a mistake about this fit, and what to try.
+        """Return probable mistakes about this fit, and what to try.
 
-        A printed fit, a notebook and the command line show the same. The kinds are:
+        The printed fit, notebooks and the command line show them too. The kinds are:
 
-        - "support": columns that the model does not see, or too few rows to span the others.
-        - "passes": the passes ran out before the fit had converged.
-        - "starts": of several starts a later one found a higher bound than the first.
+        - "support": the model leaves out columns, or there are too few rows to span the others.
+        - "passes": the fit had not converged after `max_passes`.
+        - "starts": a later start found a higher bound than the first.
         - "few_rows": half of the components or more have fewer than D^2 / 2 rows under full covariances.
         - "one_component": one component has at least 98% of the rows.
-        - "whole_numbers": Gaussian columns of whole numbers, and how the fit took them.
+        - "whole_numbers": Gaussian columns of integers, and how the fit treated them.
         - "nearly_constant": columns that have one value in at least 99% of the rows.
         - "flags": columns of two values under a Gaussian, or one-hot columns under `Bernoulli`.
         - "duplicates": at least 5% of the rows repeat another one.
         - "skewed": positive Gaussian columns with a skewness above 1.5 that logarithms at least halve.
         - "copied_columns": columns that repeat another one, under a likelihood with independent columns.
-        - "row_numbers": columns that count the rows.
+        - "row_numbers": columns that hold row numbers.
 
-        The last six come from a look at up to 10,000 rows.
+        The last six are based on a sample of up to 10,000 rows.
 
         Returns
         -------
         tuple of Advice
-            `str` gives a sentence. The first two kinds are the objects that the fit warned of. Empty if there is
-            nothing to say.
+            `str` gives a sentence. The first two kinds are the warnings that the fit raised. Empty if there is no
+            advice.
 
         Examples
         --------

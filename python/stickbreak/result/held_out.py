@@ -38,8 +38,8 @@ def _part(documents: SparseRows, counts: np.ndarray, chosen: np.ndarray, kept: l
         for one in kept
     ]
     ends = [0]
-    for own in places:
-        ends.append(ends[-1] + own.size)
+    for places_of_document in places:
+        ends.append(ends[-1] + places_of_document.size)
     all_places = np.concatenate(places) if places else np.zeros(0, dtype=np.int64)
     columns, values = documents.columns[all_places], counts[all_places]
     return SparseRows(np.asarray(ends, dtype=np.uint64), columns, values, documents.n_columns)

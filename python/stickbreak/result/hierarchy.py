@@ -179,12 +179,12 @@ class Hierarchy:
         state = self._state.insert(rows, new, checks.threads(threads))
         # Gives the same bits as `load`, which measures rows from the mean of all rows.
         try:
-            own = _restored(self.model, rows, state.joins(), state.state)
+            restored = _restored(self.model, rows, state.joins(), state.state)
         except InvalidArgument as error:
-            # The parameters of the model are too small beside the scatter of all rows.
+            # The parameters of the model are too small relative to the scatter of all rows.
             found = f"so far from the other rows that {error.argument} of the model is lost beside them"
             raise checks.invalid_argument("X_new", found, "rows of about the size of the others") from error
-        return Hierarchy(own, self.model, rows, self._column_names)
+        return Hierarchy(restored, self.model, rows, self._column_names)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the hierarchy with its rows to a file, which `load` reads.
@@ -215,12 +215,12 @@ class Hierarchy:
         joins, state = found["joins"], found["state"]
         if joins.dtype != np.int64 or joins.ndim != 2 or joins.shape[1] != 2 or state.ndim != 1:
             raise ValueError("a tree of another shape")
-        own = _restored(model, rows, joins, [float(value) for value in state])
-        filled = own.likelihood[1]
+        restored = _restored(model, rows, joins, [float(value) for value in state])
+        filled = restored.likelihood[1]
         for name, value in model.likelihood._parameters().items():
             if value is None and filled.get(name) is not None:
                 raise ValueError(f"the likelihood has no {name}")
-        return cls(own, model, rows, names.of_file(header.get("column_names"), rows.shape[1]))
+        return cls(restored, model, rows, names.of_file(header.get("column_names"), rows.shape[1]))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Hierarchy._from_parts, self._to_parts()

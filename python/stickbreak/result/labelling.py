@@ -160,7 +160,7 @@ def _assignments(array: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _counts_of_sparse(value: Any, codes: Codes, n_labels: int, weights: Weights) -> Counts:
-    """Return the same for a sparse matrix, without a dense copy."""
+    """Return the same counts for a sparse matrix, without a dense copy."""
     if value.ndim != 2:
         raise checks.invalid_argument("responsibilities", f"of shape {value.shape}", _ALLOWED)
     _check_number(codes, value.shape[0])

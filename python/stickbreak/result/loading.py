@@ -51,6 +51,6 @@ def load(path: str | os.PathLike[str]) -> Any:
         return _READERS[kind](*parts)
     except InternalError:
         raise
-    except (StickbreakError, KeyError, TypeError, ValueError, OverflowError) as error:
+    except (StickbreakError, AttributeError, LookupError, TypeError, ValueError, OverflowError) as error:
         what = "model" if kind is files.MODEL else kind.noun
         raise ModelFileError(f"{os.fspath(path)}: the {what} in the file is damaged: {files.said(error)}") from error

@@ -42,8 +42,10 @@ def from_parts(header: files.Header, found: files.Arrays) -> tuple[Mixture, arra
 
 def _pair(role: str, header: files.Header, found: files.Arrays) -> tuple[str, dict[str, Any]]:
     plain: Mapping[str, Any] = checks.instance(role, header[f"{role}_parameters"], dict, "an object")
-    own = {name.removeprefix(f"{role}."): value for name, value in found.items() if name.startswith(f"{role}.")}
-    return header[role], {**plain, **own}
+    arrays_of_role = {
+        name.removeprefix(f"{role}."): value for name, value in found.items() if name.startswith(f"{role}.")
+    }
+    return header[role], {**plain, **arrays_of_role}
 
 
 def _rows(header: files.Header, found: files.Arrays, likelihood: Likelihood) -> arrays.Rows:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Columns with a larger correlation carry the same values.
+# Columns with a larger correlation count as copies.
 _SAME = 0.99999
 # Unit vectors with such a correlation differ by less than this, up to their signs.
 _FARTHEST = (2.0 - 2.0 * _SAME) ** 0.5 + 1e-9
@@ -47,6 +47,6 @@ def copies(rows: NDArray[Any]) -> list[int]:
     for begin in range(0, len(order), width):
         end = min(begin + width, len(order))
         same = np.abs(values[:, begin:end].T @ values[:, begin : stops[end - 1]]) > _SAME
-        one, other = (varying[order[begin + at]] for at in np.nonzero(same))
+        one, other = (varying[order[begin + positions]] for positions in np.nonzero(same))
         found.update(np.maximum(one, other)[one != other].tolist())
     return sorted(found)

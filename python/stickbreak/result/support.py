@@ -61,7 +61,7 @@ def of(state: FitState | SampledModel) -> Support:
 
 
 def is_whole(state: FitState) -> bool:
-    """Whether the model sees every column."""
+    """Return whether the model uses every column."""
     return not any(state.lost_columns)
 
 

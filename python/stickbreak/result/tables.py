@@ -100,9 +100,9 @@ class Tabular(Fitted):
         scores = np.empty(len(rows))
         holes = np.isnan(rows)
         patterns, which = np.unique(holes, axis=0, return_inverse=True)
-        for at, pattern in enumerate(patterns):
-            own = which.ravel() == at
-            scores[own] = _shares_above(density(np.where(pattern, np.nan, drawn), threads), found[own])
+        for index, pattern in enumerate(patterns):
+            has_pattern = which.ravel() == index
+            scores[has_pattern] = _shares_above(density(np.where(pattern, np.nan, drawn), threads), found[has_pattern])
         return scores
 
     def _described(self, column: int) -> dict[str, NDArray[Any]]:

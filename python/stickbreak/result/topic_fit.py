@@ -15,7 +15,7 @@ from stickbreak.model.topic_model import TopicModel
 from stickbreak.result import held_out
 from stickbreak.result.fitted import Fitted
 
-# The pseudo-counts of a topic in a document that is completed.
+# Range of the pseudo-counts of a topic for document completion.
 _PSEUDO_COUNTS = {"range": (1e-9, 1e9), "allowed": "a number from 1e-9 to 1e9"}
 
 
@@ -52,14 +52,14 @@ class TopicFit(Fitted):
     def model(self) -> TopicModel:  # type: ignore[override]
         """The model with `word_concentration`, given or estimated.
 
-        For the same of the process see `concentration`.
+        `concentration` is the corresponding parameter of the process.
         """
         model: TopicModel = self._model
         return model
 
     @property
     def n_topics(self) -> int:
-        """K: the number of topics."""
+        """K, the number of topics."""
         return self._state.n_components
 
     @cached_property
@@ -82,8 +82,8 @@ class TopicFit(Fitted):
         Parameters
         ----------
         vocabulary : sequence of str, optional
-            The words of the columns, V of them. Default: the names of the columns, where the documents were a table,
-            else their numbers.
+            The words of the V columns. Default: the names of the columns if the documents were a table, otherwise their
+            positions.
         n : int
             Number of words per topic, at most V.
 
@@ -95,7 +95,8 @@ class TopicFit(Fitted):
         Raises
         ------
         InvalidType, InvalidArgument
-            `vocabulary` is not V strings in an order (a set or a dict has none), or `n` is no positive integer.
+            `vocabulary` is not an ordered collection of V strings (a set or a dict is not ordered), or `n` is not a
+            positive integer.
 
         Examples
         --------
@@ -109,7 +110,7 @@ class TopicFit(Fitted):
         n = checks.integer("n", n, minimum=1)
         words = self._words(vocabulary)
         numbers: list[list[int]] = _core.top_words(self._state, n).tolist()
-        return [[words[number] for number in own] for own in numbers]
+        return [[words[number] for number in numbers_of_topic] for numbers_of_topic in numbers]
 
     def _words(self, vocabulary: Sequence[str] | None) -> Sequence[Any]:
         """Return the words of the columns."""
@@ -130,15 +131,15 @@ class TopicFit(Fitted):
     def transform(self, docs: ArrayLike, *, unseen: str = "ignore", threads: int | None = None) -> NDArray[np.float64]:
         """Return the expected proportions of the topics in documents, from the dense local step.
 
-        Every document starts anew and may have all topics. Words that no document of the fit has are left out, with a
-        warning.
+        Every document starts from the prior and may have all topics. Words that occur in no document of the fit are
+        left out, with a warning.
 
         Parameters
         ----------
         docs : array_like of shape (n, V)
             Counts of words.
         unseen : {"ignore", "error"}
-            What to do with words that no document of the fit has.
+            How to treat words that occur in no document of the fit.
         threads : int, optional
             The number of threads.
 
@@ -182,9 +183,9 @@ class TopicFit(Fitted):
     ) -> float:
         r"""Return the held-out log probability of words of new documents, in nats per word.
 
-        Of every document a fifth of its distinct words is held out at random. From the others its proportions
-        :math:`\theta` are found with the topics as they are, and the score is the mean of
-        :math:`\log \sum_k \theta_k \phi_{kv}` over all words held out (mathematics 11.7).
+        A random fifth of the distinct words of every document is held out. The other words give its proportions
+        :math:`\theta`, with the topics unchanged. The score is the mean of :math:`\log \sum_k \theta_k \phi_{kv}` over
+        all held-out words (mathematics 11.7).
 
         Parameters
         ----------
@@ -193,10 +194,10 @@ class TopicFit(Fitted):
         seed : int
             Decides which words are held out. The split of a document depends on the seed and its position only.
         method : {"map", "vb", "ml"}
-            How proportions are found: as the fixed point of :math:`\theta_k \propto N_k + a`, by mean-field
-            variational inference, or by the largest likelihood.
+            How to compute proportions: as the fixed point of :math:`\theta_k \propto N_k + a`, by mean-field
+            variational inference, or by maximum likelihood.
         concentration : float
-            a: the pseudo-count of each topic, 1e-9 to 1e9; not used by "ml".
+            a, the pseudo-count of each topic, from 1e-9 to 1e9; not used by "ml".
         min_words : int
             Documents with fewer distinct words are left out.
         threads : int, optional
@@ -239,11 +240,11 @@ class TopicFit(Fitted):
         Parameters
         ----------
         docs : array_like of shape (m, V)
-            Counts of words. Only whether a document has a word matters.
+            Counts of words. Only the presence of a word in a document matters.
         measure : {"npmi", "umass"}
             The mean over pairs of words of their normalised pointwise mutual information, from -1 to 1, or of the log
             conditional probability of the less probable word given the other one, with 1 added to the number of
-            documents that have both (mathematics 11.7).
+            documents with both words (mathematics 11.7).
         n : int
             Number of words of each topic, at least 2.
         threads : int, optional
@@ -252,7 +253,7 @@ class TopicFit(Fitted):
         Returns
         -------
         ndarray of float64, shape (K,)
-            Words that no document has are left out; nan if fewer than two are left.
+            Words that occur in no document are left out; nan if fewer than two remain.
 
         Raises
         ------
@@ -275,15 +276,16 @@ class TopicFit(Fitted):
     def for_pyldavis(
         self, docs: ArrayLike, vocabulary: Sequence[str] | None = None, *, threads: int | None = None
     ) -> dict[str, Any]:
-        """Return what `pyLDAvis.prepare` takes: ``pyLDAvis.prepare(**fit.for_pyldavis(docs, vocabulary))``.
+        """Return the arguments of `pyLDAvis.prepare`: ``pyLDAvis.prepare(**fit.for_pyldavis(docs, vocabulary))``.
 
         Parameters
         ----------
         docs : array_like of shape (n, V)
-            Counts of words of the documents to show. Empty documents and words that none of them has are left out.
+            Counts of words of the documents to show. Empty documents, and words that occur in none of them, are left
+            out.
         vocabulary : sequence of str, optional
-            The words of the columns, V of them. Default: the names of the columns, where the documents of the fit were
-            a table, else their numbers.
+            The words of the V columns. Default: the names of the columns if the documents of the fit were a table,
+            otherwise their positions.
         threads : int, optional
             The number of threads.
 
@@ -386,7 +388,7 @@ class TopicFit(Fitted):
         return rows
 
     def _with_words(self, rows: arrays.SparseRows, weights: NDArray[np.float64] | None = None) -> arrays.SparseRows:
-        """Return documents of which at least one of positive weight has a word."""
+        """Return the documents if at least one of positive weight has a word; otherwise raise an error."""
         starts = rows.starts.tolist()
         weighted = [True] * rows.shape[0] if weights is None else (weights > 0.0).tolist()
         documents = zip(weighted, starts, starts[1:], strict=False)

@@ -98,8 +98,8 @@ class Trace:
         self._model = model
         self._rows = rows
         self._column_names = column_names
-        own: list[NDArray[Any]] = [chains.partitions, chains.log_joint, chains.n_clusters, chains.seconds]
-        for array in [*own, *chains.hyperparameters.values()]:
+        held: list[NDArray[Any]] = [chains.partitions, chains.log_joint, chains.n_clusters, chains.seconds]
+        for array in [*held, *chains.hyperparameters.values()]:
             array.flags.writeable = False
 
     @property
@@ -295,8 +295,8 @@ class Trace:
         True
         """
         n = self.partitions.shape[-1]
-        chosen = np.asarray(range(n) if rows is None else rows)
         allowed = f"positions of rows from 0 to {n - 1}, {_MOST_SIMILAR} at most"
+        chosen = arrays.as_array(range(n) if rows is None else rows, "rows", allowed)
         if chosen.ndim != 1 or (chosen.dtype.kind not in "iu" and chosen.size):
             raise checks.invalid_type("rows", checks.describe(chosen), allowed)
         outside = chosen[(chosen < 0) | (chosen >= n)]
@@ -427,8 +427,8 @@ class Trace:
             "seconds": chains.seconds,
         }
         found |= {f"hyperparameters.{name}": array for name, array in chains.hyperparameters.items()}
-        own_header, own = parts.to_parts(self.model, self._rows)
-        header, found = header | own_header, found | own
+        own_header, model_arrays = parts.to_parts(self.model, self._rows)
+        header, found = header | own_header, found | model_arrays
         return header, found
 
     @classmethod

@@ -10,6 +10,7 @@ from stickbreak import checks
 from stickbreak.errors import InvalidType
 from stickbreak.io import arrays, names
 from stickbreak.model.mixture import Mixture
+from stickbreak.result.history import StopReason
 from stickbreak.result.tables import as_frame
 from stickbreak.run.algorithms import Full, Memoized, Stochastic
 from stickbreak.run.fitting import fit
@@ -51,7 +52,9 @@ def cross_validate(
     -------
     pandas.DataFrame
         One row per model and fold: "model" and "fold", "n_train" and "n_test", "n_components", "elbo" of the training
-        rows, "log_predictive", the mean log predictive density of the held-out rows in nats per row, and "seconds".
+        rows, "log_predictive", the mean log predictive density of the held-out rows in nats per row, "seconds", and
+        "stop_reason", the value of `Fit.stop_reason`. Ctrl-C ends the table: its last row is the fit that was
+        interrupted.
 
     Raises
     ------
@@ -89,12 +92,15 @@ def cross_validate(
             values = (name, fold, n - int(chosen.sum()), int(chosen.sum()), found.n_components, found.elbo)
             densities = found.log_predictive(test, threads=options.get("threads"))
             seconds = found.history[-1].seconds if found.history else 0.0
-            for column, value in zip(_COLUMNS, (*values, float(densities.mean()), seconds), strict=True):
+            ended = (float(densities.mean()), seconds, found.stop_reason.value)
+            for column, value in zip(_COLUMNS, (*values, *ended), strict=True):
                 table[column].append(value)
+            if found.stop_reason is StopReason.INTERRUPTED:
+                return as_frame(table, "cross_validate")
     return as_frame(table, "cross_validate")
 
 
-_COLUMNS = ("model", "fold", "n_train", "n_test", "n_components", "elbo", "log_predictive", "seconds")
+_COLUMNS = ("model", "fold", "n_train", "n_test", "n_components", "elbo", "log_predictive", "seconds", "stop_reason")
 
 
 def _check_options(options: Mapping[str, object]) -> None:

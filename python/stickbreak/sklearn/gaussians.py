@@ -16,7 +16,7 @@ def covariances(fit: Fit) -> NDArray[np.float64]:
     """
     found = fit.point_estimates
     for name in ("covariance", "variance"):
-        # Likelihoods of counts have rates, but no variances of their own.
+        # Likelihoods of counts have rates, but no separate variances.
         if name in found:
             return found[name]
     likelihood = fit.model.likelihood

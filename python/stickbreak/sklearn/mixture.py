@@ -255,7 +255,7 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return self._fitted().predict_proba(self._validated(X), threads=self.threads)
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return what `predict_proba` returns, as features for a next step; `set_output` makes it a table.
+        """Return the responsibilities as features for a next step; `set_output` makes a table.
 
         Parameters
         ----------
@@ -372,9 +372,9 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
             A parameter does not exist, or its value is not allowed.
         """
         shallow = {name: value for name, value in params.items() if "__" not in name}
-        own = {name: value for name, value in params.items() if "__" in name}
+        nested_values = {name: value for name, value in params.items() if "__" in name}
         known = super().get_params(deep=False) | shallow
-        parts = nested.changed(known, own)
+        parts = nested.changed(known, nested_values)
         super().set_params(**{**shallow, **parts})
         return self
 
@@ -433,7 +433,7 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return rows if labels is None else Table(rows, tuple(map(str, labels)))
 
     def _warn(self, found: Fit) -> None:
-        """Warn of columns that the model does not see and, with scikit-learn's class, of passes that ran out."""
+        """Warn of columns that the model leaves out and, with scikit-learn's class, of a fit that did not converge."""
         said = {type(advice): advice for advice in found.advice()}
         if sb_errors.SupportWarning in said:
             warnings.warn(said[sb_errors.SupportWarning], stacklevel=3)

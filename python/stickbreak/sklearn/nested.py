@@ -54,16 +54,16 @@ def changed(shallow: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, A
     """
     parts: dict[str, Any] = {}
     for name, value in given.items():
-        role, _, own = name.partition("__")
+        role, _, parameter = name.partition("__")
         part = parts.get(role, given.get(role, shallow.get(role)))
         if part is None and role in _DEFAULTS:
             part = _DEFAULTS[role]()
         elif role == "likelihood" and isinstance(part, str):
             part = likelihood(part)
         known = [] if isinstance(part, type) or not is_dataclass(part) else [field.name for field in fields(part)]
-        if own not in known:
-            hint = checks.did_you_mean(own, known)
+        if parameter not in known:
+            hint = checks.did_you_mean(parameter, known)
             of_part = "" if part is None else f" of {type(part).__name__}"
-            raise ValueError(f"invalid parameter {own!r}{of_part}, in {name!r}{'; ' + hint if hint else ''}")
-        parts[role] = replace(part, **{own: value})
+            raise ValueError(f"invalid parameter {parameter!r}{of_part}, in {name!r}{'; ' + hint if hint else ''}")
+        parts[role] = replace(part, **{parameter: value})
     return parts

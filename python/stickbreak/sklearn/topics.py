@@ -1,4 +1,4 @@
-"""`TopicModel`: a topic model with the methods and the manners of a scikit-learn estimator."""
+"""`TopicModel`: a topic model with the interface of a scikit-learn estimator."""
 
 import warnings
 from collections.abc import Iterator
@@ -29,8 +29,8 @@ from stickbreak.sklearn.validating import validated
 class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Latent Dirichlet allocation: `stickbreak.fit` of a `stickbreak.TopicModel` as a scikit-learn estimator.
 
-    It takes the place of `sklearn.decomposition.LatentDirichletAllocation`, after a `CountVectorizer` for instance. K
-    is the number of topics, V the number of words, n the number of documents.
+    It replaces `sklearn.decomposition.LatentDirichletAllocation`, for example after a `CountVectorizer`. K is the
+    number of topics, V the number of words, n the number of documents.
 
     Parameters
     ----------
@@ -41,41 +41,41 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     word_concentration : float or None
         The pseudo-count of every word in every topic; None estimates it.
     algorithm : algorithm, optional
-        How to fit, how often, and how exactly. Default: ``Memoized()``.
+        Algorithm, with its number of passes and its accuracy. Default: ``Memoized()``.
     init : {"kmeans++", "random"}, array_like or TopicFit
-        Where to start; see `stickbreak.fit`.
+        Initialisation; see `stickbreak.fit`.
     n_init : int
-        How many times to start; the fit with the highest bound is kept.
+        Number of starts; the fit with the highest bound is kept.
     random_state : int, numpy.random.RandomState or None
         Decides every random choice. An int is the `seed` of `stickbreak.fit`; None draws one from NumPy's global
         generator, as in all of scikit-learn.
     threads : int, optional
-        The number of threads, which never changes the result. Default: one for every core; where scikit-learn itself
-        works on several processes (`n_jobs` of a grid search), give 1.
+        Number of threads, which never changes the result. Default: one per core. Use 1 if scikit-learn itself runs
+        several processes (`n_jobs` of a grid search).
     verbose : bool
         Whether to show a progress bar on stderr.
 
     Attributes
     ----------
     fit_ : TopicFit
-        The fitted topic model, with all that stickbreak knows of it; the other attributes are read from it.
+        The fitted topic model, from which the other attributes are computed.
     components_ : ndarray of shape (K, V)
         Expected probabilities of the words in each topic, rows with sum one.
     lower_bound_ : float
         The objective of the training data with all constants, in nats of the whole corpus.
     n_iter_ : int
-        The number of passes over the documents.
+        Number of passes over the documents.
     converged_ : bool
-        Whether it ended because the objective rose by less than the tolerance.
+        Whether the fit ended because the objective rose by less than the tolerance.
     n_features_in_ : int
         V.
     feature_names_in_ : ndarray of str, shape (V,)
-        The words, where `X` is a table whose columns have names.
+        The words, if `X` is a table with column names.
 
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
-        `fit` ended with the last pass that `algorithm` allows.
+        `fit` used all the passes that `algorithm` allows.
 
     See Also
     --------
@@ -116,7 +116,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.verbose = verbose
 
     def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the topics to documents, whatever was fitted before.
+        """Fit the topics to documents, discarding any earlier fit.
 
         Parameters
         ----------
@@ -130,7 +130,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Returns
         -------
         TopicModel
-            Itself.
+            This estimator.
 
         Raises
         ------
@@ -158,7 +158,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return self._keep(found)
 
     def partial_fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Take in more documents: the first call is `fit`, later ones are `TopicFit.update`, with `X` as a new batch.
+        """Add documents: the first call is `fit`, later calls are `TopicFit.update` with `X` as a new batch.
 
         Parameters
         ----------
@@ -172,7 +172,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Returns
         -------
         TopicModel
-            Itself.
+            This estimator.
 
         Raises
         ------
@@ -203,7 +203,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             return self._fitted().transform(rows, threads=self.threads)
 
     def score(self, X: ArrayLike, y: object = None) -> float:
-        """Return how well the topics predict words that are held out of documents, nats a word; more is better.
+        """Return the mean log probability of held-out words of documents, in nats per word; higher is better.
 
         Parameters
         ----------
@@ -215,7 +215,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Returns
         -------
         float
-            What `TopicFit.document_completion` returns for `min_words=2`, split as `random_state` decides.
+            The value of `TopicFit.document_completion` for `min_words=2`, with a split that depends on `random_state`.
         """
         rows = self._validated(X)
         seed = seed_of(self.random_state)
@@ -234,12 +234,12 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     @property
     def n_iter_(self) -> int:
-        """The number of passes over the documents."""
+        """Number of passes over the documents."""
         return len(self._fitted().history)
 
     @property
     def converged_(self) -> bool:
-        """Whether it ended because the objective rose by less than the tolerance; never under `Stochastic`."""
+        """Whether the objective rose by less than the tolerance at the end; always False under `Stochastic`."""
         return self._fitted().stop_reason is StopReason.CONVERGED
 
     @property
@@ -250,12 +250,12 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = True
-        # Whole numbers.
+        # Counts are integers.
         tags.input_tags.categorical = True
         return tags
 
     def _validated(self, X: ArrayLike, *, first: bool = False) -> Any:
-        """Return counts as the core reads them, after what scikit-learn asks of rows; the first ones set the words."""
+        """Return counts for the core after scikit-learn's validation; the first call sets the words."""
         return validated(
             self,
             arrays.with_whole_parts(X, "X"),

@@ -1,4 +1,4 @@
-"""scikit-learn's validation of rows, with the place of a value that it refuses."""
+"""scikit-learn's validation of rows, with the position of a refused value."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def validated(estimator: BaseEstimator, X: Any, **options: Any) -> Any:
 
 
 def _place(X: Any, options: dict[str, Any]) -> str:
-    """Return the row and the column of the first value that is refused; empty if none is found."""
+    """Return the row and the column of the first refused value; empty if there is none."""
     try:
         data, labels, _ = names.named(X, "X")
         rows = arrays.rows(data, "X")

@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::likelihood::Frame;
 use crate::likelihood::counts::family::{CountFamily, Counts};
 use crate::likelihood::counts::tally::Tallied;
-use crate::likelihood::evidence::{Evidence, GUARD, Given, maximum_at};
+use crate::likelihood::evidence::{Caution, Evidence, GUARD, Given, maximum_at};
 use crate::parallel::map;
 use crate::parameters::Parameters;
 use crate::registry::Range;
@@ -21,6 +21,10 @@ impl<M: CountFamily> Counts<M> {
 }
 
 impl<M: CountFamily> Evidence for Counts<M> {
+    fn cautions(&self) -> &'static [(&'static str, Caution)] {
+        M::CAUTIONS
+    }
+
     fn divergence_of(&self, start: &Parameters) -> Result<f64> {
         Ok(self.family().divergence_of(&self.of_parameters(start)?))
     }

@@ -9,8 +9,9 @@ use crate::laws::{ColumnLaw, Law};
 use crate::likelihood::capabilities::no_laws;
 use crate::likelihood::counts::tally::{LEAST, Tallied, Tally};
 use crate::likelihood::{
-    AtPoint, Conjugate, Density, Draw, Emissions, Estimate, Evidence, Frame, FromParameters, Given, Imputation, Laws,
-    Likelihood, ParameterDraws, ParameterSource, PointEstimates, RowDraws, RowSource, Scores, Urn, row_by_row, urn,
+    AtPoint, Caution, Conjugate, Density, Draw, Emissions, Estimate, Evidence, Frame, FromParameters, Given,
+    Imputation, Laws, Likelihood, ParameterDraws, ParameterSource, PointEstimates, RowDraws, RowSource, Scores, Urn,
+    row_by_row, urn,
 };
 use crate::objective::Objective;
 use crate::parallel::map;
@@ -32,6 +33,8 @@ pub trait CountFamily: FromParameters + Debug + Send + Sync + 'static {
 
     /// Name of the point estimates.
     const ESTIMATE: &'static str;
+    /// See [`Evidence::cautions`].
+    const CAUTIONS: &'static [(&'static str, Caution)] = &[];
     /// Whether all values are 0 or 1.
     const FLAGS: bool = false;
 

@@ -7,9 +7,9 @@ use rand::RngExt;
 use rand_distr::StandardNormal;
 
 use crate::error::{Error, Result};
-use crate::likelihood::evidence::MeanTerm;
 use crate::likelihood::known_covariance_gaussian::patterns::{Pattern, Patterns, part};
 use crate::likelihood::known_covariance_gaussian::{KnownCovarianceGaussian, product, times, transposed};
+use crate::likelihood::mean_evidence::MeanTerm;
 use crate::likelihood::{Density, Draw, Estimate, Imputation, RowSource, row_by_row};
 use crate::linalg::{cholesky, invert_lower, log_determinant_from_cholesky, symmetric_eigen, unpack};
 use crate::objective::Objective;

@@ -2,10 +2,9 @@
 
 use crate::error::Result;
 use crate::likelihood::FromParameters;
-use crate::likelihood::evidence::{
-    Evidence, GUARD, GammaMoments, Given, MeanTerm, dual_rate, gamma_divergence, least_rate, maximum_at,
-    mean_divergence, mean_precision, shape,
-};
+use crate::likelihood::evidence::{Caution, Evidence, GUARD, Given, maximum_at};
+use crate::likelihood::gamma_evidence::{GammaMoments, dual_rate, gamma_divergence, least_rate, shape};
+use crate::likelihood::mean_evidence::{MeanTerm, mean_divergence, mean_precision};
 use crate::likelihood::spherical_gaussian::{Base, Centred, SphericalGaussian, SphericalPosterior};
 use crate::parameters::{Parameters, Value};
 use crate::registry::Range;
@@ -79,6 +78,10 @@ impl SphericalGaussian {
 }
 
 impl Evidence for SphericalGaussian {
+    fn cautions(&self) -> &'static [(&'static str, Caution)] {
+        &[("shape", Caution::Kept), ("mean_precision", Caution::Capped)]
+    }
+
     fn divergence_of(&self, start: &Parameters) -> Result<f64> {
         let (start, own) = (Self::build(start, self.frame.clone())?.prior, &self.prior);
         let precision = if self.base == Base::Conjugate { start.shape / start.rate } else { 1.0 };

@@ -2,7 +2,9 @@
 
 use crate::error::{Error, Result};
 use crate::likelihood::Frame;
-use crate::likelihood::evidence::{Evidence, FLOOR, GUARD, Given, MeanTerm, dual_root, maximum_at, mean_precision};
+use crate::likelihood::evidence::{Caution, Evidence, GUARD, Given, dual_root, maximum_at};
+use crate::likelihood::mean_evidence::{MeanTerm, mean_precision};
+use crate::likelihood::ridge::FLOOR;
 use crate::likelihood::wishart::model::NormalWishartModel;
 use crate::likelihood::wishart::normal_wishart::NormalWishart;
 use crate::linalg::{cholesky, log_determinant_from_cholesky, symmetric_eigen};
@@ -183,6 +185,21 @@ fn kappa<M: NormalWishartModel>(model: &M, occupied: &[Sufficient<'_>], start: &
 }
 
 impl<M: NormalWishartModel> Evidence for M {
+    fn cautions(&self) -> &'static [(&'static str, Caution)] {
+        &[("dof", Caution::Kept), ("mean_precision", Caution::Capped)]
+    }
+
+    /// Of the log determinant of the scale. A scatter formed by subtracting squares has their rounding error, which
+    /// matters relative to the smallest variance that the scale allows.
+    fn rounding(&self, start: &Parameters, mass: f64, n_components: usize) -> f64 {
+        let (d, prior) = (self.prior().dimension(), self.prior());
+        let Ok(Some((_, initial))) = start.square("scale") else { return 0.0 };
+        let share = |j: usize| initial[j * (d + 1)] / prior.factor[j * (d + 1)].powi(2);
+        let worst = (0..d).map(share).fold(1.0, f64::max);
+        let dofs = mass + n_components as f64 * prior.dof;
+        f64::EPSILON * worst * d as f64 * (1.0 + mass) * dofs
+    }
+
     fn divergence_of(&self, start: &Parameters) -> Result<f64> {
         Ok(rebuilt(self, start)?.prior().divergence_from(self.prior()))
     }

@@ -52,7 +52,6 @@ pub struct Score<'a> {
     pub out: &'a mut [[f64; 8]],
 }
 
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 impl WithSimd for Score<'_> {
     type Output = ();
 
@@ -72,7 +71,6 @@ impl WithSimd for Score<'_> {
     }
 }
 
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 impl Score<'_> {
     /// Specialised for `D` columns (any number if 0), with stack space for `ROOM`.
     #[allow(clippy::needless_range_loop, reason = "loops over lanes become vectors")]

@@ -18,7 +18,6 @@ pub struct WordRows<'a> {
 }
 
 impl<'a> WordRows<'a> {
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn row(&self, word: usize) -> &'a [f32] {
         &self.values[self.places[word] as usize * self.width..][..self.width]
@@ -45,7 +44,6 @@ const TOGETHER: usize = 4;
 impl WithSimd for Expect<'_> {
     type Output = ();
 
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { rows, counts, weights, sums: of_words, out } = self;
@@ -125,7 +123,6 @@ pub struct Select<'a> {
 impl WithSimd for Select<'_> {
     type Output = ();
 
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { rows, counts, weights, width, kept, lengths, products, best, sums, out } = self;
@@ -167,14 +164,12 @@ pub struct ListTopics<'a> {
 impl WithSimd for ListTopics<'_> {
     type Output = ();
 
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         list_topics(simd, self.row, self.weights, self.width, &[], self.products, self.best);
     }
 }
 
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 fn list_topics<S: Simd>(
     simd: S,
@@ -211,7 +206,6 @@ pub struct WeighTopics<'a> {
 impl WithSimd for WeighTopics<'_> {
     type Output = ();
 
-    #[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
         let Self { counts, prior, log_factors, logs, out } = self;
@@ -225,7 +219,6 @@ impl WithSimd for WeighTopics<'_> {
 }
 
 /// Exponentiates weights relative to the largest.
-#[allow(clippy::inline_always, reason = "compiled once for each instruction set")]
 #[inline(always)]
 pub fn scale_weights(logs: &mut [f64], out: &mut [f32]) {
     let n = logs.len();

@@ -84,18 +84,12 @@ impl<'a, F: Scalar> ByDocument<'a, F> {
         Self { words, table, prior, log_factors, width, options, starts, first, visited }
     }
 
-    fn visit(
-        &self,
-        document_index: usize,
-        space: &mut DocumentSpace,
-        out: &mut BlockMut<'_>,
-        first: usize,
-    ) -> Finished {
-        let range = self.words.of_document(document_index);
+    fn visit(&self, index: usize, space: &mut DocumentSpace, out: &mut BlockMut<'_>, first: usize) -> Finished {
+        let range = self.words.of_document(index);
         let (table, prior, log_factors) = (self.table, self.prior, &self.log_factors);
         let (width, options, first_topics) = (self.width, self.options, &self.first);
         let shared = Visiting { table, prior, log_factors, width, options, first: first_topics };
-        let start = self.starts.as_ref().map(|starts| (&starts[document_index].0[..], &starts[document_index].1[..]));
+        let start = self.starts.as_ref().map(|starts| (&starts[index].0[..], &starts[index].1[..]));
         let start = start.filter(|(topics, _)| !topics.is_empty());
         let words = &self.words.words()[range.clone()];
         let document = Document { words, counts: &self.words.counts()[range.clone()], start };

@@ -13,7 +13,6 @@ use crate::responsibilities::TopL;
 use crate::scoring::{Block, PairBounds, Scorer, Scratch, Spreads};
 use crate::simd::Scalar;
 
-use build::NodeForm;
 pub use frontier::{BatchTree, Frontier, STANDING, TreeOptions};
 pub use gains::{Judging, OpeningCandidate, OpeningRule};
 
@@ -48,9 +47,8 @@ pub struct Behind<'a, F: Scalar> {
 impl<'a, F: Scalar> NodeUnits<'a, F> {
     /// Creates units from the nodes of rows that a likelihood reads.
     pub fn new(likelihood: &dyn Likelihood<F>, nodes: Cow<'a, Nodes>) -> Self {
-        let form = NodeForm::of(likelihood);
         let dimension = likelihood.dimension();
-        let shares = form.is_coded(dimension).then(|| Shares::of(&nodes));
+        let shares = (nodes.width() != dimension).then(|| Shares::of(&nodes));
         Self { nodes, dimension, shares, behind: None }
     }
 

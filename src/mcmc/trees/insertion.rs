@@ -45,7 +45,7 @@ impl Arena<'_> {
             }
             let (next, sibling, both) =
                 if to_left <= to_right { (left, right, marginals[0]) } else { (right, left, marginals[1]) };
-            levels.push(WayLevel { node: node, sibling, log_marginal: log_marginal_here });
+            levels.push(WayLevel { node, sibling, log_marginal: log_marginal_here });
             (node, log_marginal_here) = (next, both);
         }
         Ok(Way { subtree, levels, beside: (node, log_marginal_here) })

@@ -1,16 +1,20 @@
 //! Merges: replace two components by one, judged from summaries alone (mathematics 4.5).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
 
-use crate::component::{ComponentId, Edit, EditLog, position};
+use crate::component::{ComponentId, Edit, EditLog, unknown};
 use crate::error::Result;
 use crate::memo::Memo;
 use crate::model::Model;
 use crate::moves::judge::choices;
 use crate::moves::lookahead::{Ahead, look_ahead};
-use crate::moves::{Judge, Move, MoveKind, MoveState, Part, Planning, Report, RunShape, Settling, is_gain};
+use crate::moves::nearest::nearest;
+use crate::moves::weighing::Weighing;
+use crate::moves::{
+    Judge, Move, MoveKind, MoveState, Part, Payload, Planning, Report, RunShape, Settling, Visited, is_gain, tried,
+};
 use crate::parallel::{Cancel, map, try_map};
 use crate::parameters::Parameters;
 use crate::registry::Entry;
@@ -20,11 +24,19 @@ use crate::suffstats::Summary;
 const KIND: MoveKind = MoveKind::new("merge");
 /// Maximum number of pairs per component whose gaps are computed. The best pairs of a pass are among them.
 const PAIRS_PER_COMPONENT: usize = 4;
+/// Maximum number of components of which all pairs are ranked. Of more, only pairs that are near each other are.
+const ALL_PAIRS: usize = 200;
+/// Number of nearest other components with which a component is ranked then, and of those that share most of its rows.
+const NEAREST: usize = 10;
 /// Number of passes after which pairs are ranked again if the list of components has not changed.
 const RANK_AGAIN: usize = 5;
 
 /// Two components. After a merge the first one survives.
 type IdPair = (ComponentId, ComponentId);
+
+/// For pairs, smaller identity first, what the second-best components of rows have of these rows: the sum of mass x
+/// responsibility over the rows of which the two have most.
+type Shared = BTreeMap<IdPair, f64>;
 
 /// Merges have no parameters.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -52,12 +64,14 @@ struct Ranking {
     ids: Vec<ComponentId>,
     /// The pairs, each with the smaller identity first.
     pairs: Vec<IdPair>,
+    /// Pairs that shared rows in the last pass, where not all pairs are ranked.
+    shared: Vec<IdPair>,
 }
 
 impl Ranking {
     fn fits(&self) -> bool {
         let is_known = |id| self.ids.binary_search(id).is_ok();
-        self.pairs.iter().all(|(a, b)| a < b && is_known(a) && is_known(b))
+        self.pairs.iter().all(|(a, b)| a < b && is_known(a) && is_known(b)) && self.shared.iter().all(|(a, b)| a < b)
     }
 }
 
@@ -70,24 +84,61 @@ impl<F: Scalar> Move<F> for Merge {
     fn plan(&self, planning: &mut Planning<'_, '_, F>) -> Result<()> {
         let mut ids = planning.total().ids.clone();
         ids.sort_unstable();
-        let pass = planning.pass;
-        let known: &Ranking = planning.state.own.get_mut(&KIND)?;
-        let is_known = known.ids == ids && pass < known.pass + RANK_AGAIN;
+        let (pass, is_large) = (planning.pass, ids.len() > ALL_PAIRS);
+        let mut ranking = planning.state.own.get_mut::<Ranking>(&KIND)?.clone();
+        let is_known = ranking.ids == ids && pass < ranking.pass + RANK_AGAIN;
         if !is_known || planning.is_last_round() {
             // Once fresh components compete, planning must not be cancelled.
             let never = Cancel::default();
             let cancel = if planning.fresh.is_empty() { planning.round.cancel } else { &never };
-            let judge = Judge::new(&planning.round.model);
-            let pairs = rank(&judge, planning, cancel)?;
-            *planning.state.own.get_mut(&KIND)? = Ranking { pass, ids, pairs };
+            let (model, total) = (&planning.round.model, planning.total());
+            let shared = &ranking.shared;
+            let candidates = if is_large { near(model, total, shared, cancel)? } else { all(total.n_components()) };
+            let pairs = rank(&Judge::new(model), planning, &candidates, cancel)?;
+            ranking = Ranking { pass, ids, pairs, ..ranking };
         }
-        let ranking: &Ranking = planning.state.own.get_mut(&KIND)?;
         planning.plan.pairs.extend(&ranking.pairs);
+        *planning.state.own.get_mut(&KIND)? = ranking;
+        if is_large {
+            planning.plan.wanted.put(KIND, Payload::new(()));
+        }
         Ok(())
     }
 
+    /// Finds pairs that share rows.
+    fn look(&self, _: &Payload, visited: &Visited<'_, F>) -> Result<Option<Payload>> {
+        let (look, blocks) = (visited.look, visited.look.seen.blocks());
+        let by_block = map(blocks.len(), |at| {
+            let mut shared: HashMap<(u32, u32), f64> = HashMap::new();
+            for (unit, components, values) in blocks[at].units().filter(|(_, components, _)| components.len() > 1) {
+                let (a, b, second) = two_largest(components, values);
+                *shared.entry((a.min(b), a.max(b))).or_default() += look.units.mass(unit) * second;
+            }
+            shared
+        });
+        let mut shared = Shared::new();
+        for ((a, b), sum) in by_block.into_iter().flatten() {
+            // The tail is no component.
+            if let (Some(&a), Some(&b)) = (look.ids.get(a as usize), look.ids.get(b as usize)) {
+                *shared.entry((a.min(b), a.max(b))).or_default() += sum;
+            }
+        }
+        Ok(Some(Payload::new(shared)))
+    }
+
+    fn take(&self, _: &Payload, found: Option<Payload>, findings: Payload) -> Result<Payload> {
+        let mut all = found.map_or_else(|| Ok(Shared::default()), Payload::into_value)?;
+        for (pair, sum) in findings.into_value::<Shared>()? {
+            *all.entry(pair).or_default() += sum;
+        }
+        Ok(Payload::new(all))
+    }
+
     fn settle(&self, settling: &mut Settling<'_, '_, F>) -> Result<Report> {
+        settling.state.plan.wanted.remove(&KIND);
+        let shared = most_shared(&settling.state.found.own.take(&KIND)?);
         let ranking: &mut Ranking = settling.state.own.get_mut(&KIND)?;
+        ranking.shared = shared;
         ranking.pairs.retain(|(a, b)| !settling.fresh.contains(a) && !settling.fresh.contains(b));
         let pairs = &ranking.pairs;
         let mut merged = merge(&settling.judge, settling.memo, settling.edits, pairs, &settling.touched)?;
@@ -106,25 +157,82 @@ impl<F: Scalar> Move<F> for Merge {
 
     fn fits(&self, state: &MoveState, _: &RunShape<'_>) -> bool {
         state.own.get::<Ranking>(&KIND).is_ok_and(|own| own.is_none_or(|own| own.fits()))
+            && state.plan.wanted.get::<()>(&KIND).is_ok()
+            && state.found.own.get::<Shared>(&KIND).is_ok()
     }
 }
 
-/// The pairs whose merge would raise the bound if their merge-entropy gap were zero, smaller identity first. Gaps are
-/// never negative, so no other pair can be merged. Considers at most four times as many pairs as components, the most
-/// promising first. Also includes the best four pairs of each `fresh` component, whatever their gain, because rows that
-/// are counted twice make it look more distinct than it is. If the base measure may change, includes the promising
-/// pairs even if they do not gain.
-fn rank<F: Scalar>(judge: &Judge<'_, F>, planning: &Planning<'_, '_, F>, cancel: &Cancel) -> Result<Vec<IdPair>> {
+/// The two components with the largest responsibilities for a unit, and the second largest responsibility.
+fn two_largest(components: &[u32], values: &[f64]) -> (u32, u32, f64) {
+    let mut best = [(0, f64::NEG_INFINITY); 2];
+    for (&component, &value) in components.iter().zip(values) {
+        if value > best[0].1 {
+            best = [(component, value), best[0]];
+        } else if value > best[1].1 {
+            best[1] = (component, value);
+        }
+    }
+    (best[0].0, best[1].0, best[1].1)
+}
+
+/// For each component the pairs with those that share most of its rows.
+fn most_shared(shared: &Shared) -> Vec<IdPair> {
+    let mut pairs: Vec<(&IdPair, &f64)> = shared.iter().collect();
+    pairs.sort_by(|x, y| y.1.total_cmp(x.1).then(x.0.cmp(y.0)));
+    let mut listed: BTreeMap<ComponentId, usize> = BTreeMap::new();
+    let mut is_listed = |id| {
+        let n = listed.entry(id).or_default();
+        *n += 1;
+        *n <= NEAREST
+    };
+    let mut kept: Vec<IdPair> =
+        pairs.into_iter().map(|(pair, _)| *pair).filter(|&(a, b)| is_listed(a) | is_listed(b)).collect();
+    kept.sort_unstable();
+    kept
+}
+
+/// For each of `k` components the positions of those behind it.
+fn all(k: usize) -> Vec<Vec<usize>> {
+    (0..k).map(|a| (a + 1..k).collect()).collect()
+}
+
+/// The same, only of those that are near it or share its rows.
+fn near<F: Scalar>(model: &Model<F>, total: &Summary, shared: &[IdPair], cancel: &Cancel) -> Result<Vec<Vec<usize>>> {
+    let (places, mut behind) = (places(total), vec![BTreeSet::new(); total.n_components()]);
+    let nearest = tried(nearest(model, total, NEAREST, cancel))?.unwrap_or_default();
+    let near = nearest.iter().enumerate().flat_map(|(a, others)| others.iter().map(move |&b| (a, b)));
+    let sharing = shared.iter().filter_map(|(a, b)| Some((*places.get(a)?, *places.get(b)?)));
+    for (a, b) in near.chain(sharing) {
+        behind[a.min(b)].insert(a.max(b));
+    }
+    Ok(behind.into_iter().map(|others| others.into_iter().collect()).collect())
+}
+
+/// The positions of all components.
+fn places(total: &Summary) -> HashMap<ComponentId, usize> {
+    total.ids.iter().copied().zip(0..).collect()
+}
+
+/// The candidates, listed with each component, whose merge would raise the bound if their merge-entropy gap were zero,
+/// smaller identity first. Gaps are never negative, so no other pair can be merged. Considers at most four times as
+/// many pairs as components, the most promising first. Also includes the best four pairs of each `fresh` component,
+/// whatever their gain, because rows that are counted twice make it look more distinct than it is. If the base measure
+/// may change, includes the promising pairs even if they do not gain.
+fn rank<F: Scalar>(
+    judge: &Judge<'_, F>,
+    planning: &Planning<'_, '_, F>,
+    candidates: &[Vec<usize>],
+    cancel: &Cancel,
+) -> Result<Vec<IdPair>> {
     let (total, fresh, looks_ahead) = (planning.total(), &planning.fresh, planning.looks_ahead());
     let k = total.n_components();
-    let tail = total.tail.map_or(0.0, |tail| tail.count);
-    let before = judge.allocation(total.counts.clone(), tail);
+    let weighing = Weighing::new(judge, total);
     let parts: Vec<Part> = (0..k).map(|k| Part::of(total, k)).collect();
     let gains = try_map(k, |k| judge.gain(parts[k].sufficient()))?;
     let rows = try_map(k, |a| {
         cancel.check()?;
         let mut row = Vec::new();
-        for b in a + 1..k {
+        for &b in &candidates[a] {
             let both = judge.gain(parts[a].with(&parts[b]).sufficient())?;
             let choices = choices(parts[a].count, parts[b].count);
             row.push(MergePair { a, b, both, ratio: both - gains[a] - gains[b], choices });
@@ -140,7 +248,7 @@ fn rank<F: Scalar>(judge: &Judge<'_, F>, planning: &Planning<'_, '_, F>, cancel:
     for pair in pairs {
         let own: Vec<_> = [id(pair.a), id(pair.b)].into_iter().filter(|id| fresh.contains(id)).collect();
         let is_wanted = if own.is_empty() {
-            let change = || judge.allocation(joined(&total.counts, pair.a, pair.b), tail) - before;
+            let change = || weighing.change([parts[pair.a].count, parts[pair.b].count]);
             let is_tried = left > 0;
             left = left.saturating_sub(1);
             let is_gain = || is_gain(pair.ratio + change(), [pair.both, gains[pair.a], gains[pair.b]]);
@@ -171,13 +279,6 @@ struct MergePair {
     choices: f64,
 }
 
-fn joined(counts: &[f64], a: usize, b: usize) -> Vec<f64> {
-    let mut both = counts.to_vec();
-    both[a] = counts[a] + counts[b];
-    both.remove(b);
-    both
-}
-
 /// Result for the pairs of a pass.
 #[derive(Default)]
 pub(in crate::moves) struct Merged {
@@ -195,21 +296,38 @@ pub(in crate::moves) struct Merged {
 /// A pair with a known gap, smaller identity first.
 struct Judged {
     pair: IdPair,
+    counts: [f64; 2],
     /// The change of the bound without the weights' part, nats.
     change: f64,
     /// Its terms.
     terms: [f64; 3],
+    /// The change of the bound as long as no pair has been merged, nats.
+    first: f64,
 }
 
-/// Judges the listed pairs with known gaps.
-fn judged<F: Scalar>(judge: &Judge<'_, F>, total: &Summary, pairs: &[IdPair]) -> Result<Vec<Judged>> {
+/// Judges the listed pairs with known gaps. Returns them in order of their gains.
+fn judged<F: Scalar>(
+    judge: &Judge<'_, F>,
+    weighing: &Weighing<'_, F>,
+    total: &Summary,
+    pairs: &[IdPair],
+) -> Result<Vec<Judged>> {
+    let places = places(total);
+    let place = |id| places.get(&id).copied().ok_or_else(|| unknown(id));
     let known: Vec<_> = pairs.iter().filter_map(|&(a, b)| Some((a, b, total.gaps.get(a, b)?))).collect();
-    try_map(known.len(), |at| {
+    let ids: BTreeSet<ComponentId> = known.iter().flat_map(|&(a, b, _)| [a, b]).collect();
+    let ids: Vec<ComponentId> = ids.into_iter().collect();
+    let alone = try_map(ids.len(), |at| judge.gain(Part::of(total, place(ids[at])?).sufficient()))?;
+    let alone: HashMap<ComponentId, f64> = ids.into_iter().zip(alone).collect();
+    let mut judged = try_map(known.len(), |at| {
         let (a, b, gap) = known[at];
-        let (x, y) = (Part::of(total, position(&total.ids, a)?), Part::of(total, position(&total.ids, b)?));
-        let terms = [judge.gain(x.with(&y).sufficient())?, judge.gain(x.sufficient())?, judge.gain(y.sufficient())?];
-        Ok(Judged { pair: (a, b), change: terms[0] - terms[1] - terms[2] - gap, terms })
-    })
+        let parts = [Part::of(total, place(a)?), Part::of(total, place(b)?)];
+        let terms = [judge.gain(parts[0].with(&parts[1]).sufficient())?, alone[&a], alone[&b]];
+        let (counts, change) = ([parts[0].count, parts[1].count], terms[0] - terms[1] - terms[2] - gap);
+        Ok(Judged { pair: (a, b), counts, change, terms, first: change + weighing.change(counts) })
+    })?;
+    judged.sort_by(|x, y| y.first.total_cmp(&x.first).then(x.pair.cmp(&y.pair)));
+    Ok(judged)
 }
 
 /// Merges the most promising of the listed pairs, each component at most once, if together they raise the objective
@@ -221,38 +339,27 @@ fn merge_together<F: Scalar>(
     pairs: &[IdPair],
 ) -> Result<(Vec<IdPair>, Option<Ahead<F>>)> {
     let (total, judge) = (memo.total(), Judge::new(model));
-    let tail = total.tail.map_or(0.0, |tail| tail.count);
-    let mut promised = judged(&judge, total, pairs)?;
-    for Judged { pair: (a, b), change, .. } in &mut promised {
-        *change += judge.allocation(joined(&total.counts, position(&total.ids, *a)?, position(&total.ids, *b)?), tail);
-    }
-    promised.sort_by(|x, y| y.change.total_cmp(&x.change).then(x.pair.cmp(&y.pair)));
     let mut taken = BTreeSet::new();
     let mut merges = Vec::new();
-    for Judged { pair: (keep, gone), .. } in promised {
+    for Judged { pair: (keep, gone), .. } in judged(&judge, &Weighing::new(&judge, total), total, pairs)? {
         if !taken.contains(&keep) && !taken.contains(&gone) {
             taken.extend([keep, gone]);
             merges.push((keep, gone));
         }
     }
-    let edit = |&(keep, gone): &_| Edit::Merge { keep, gone };
     let after = |n: usize| {
         let mut after = total.clone();
-        merges[..n].iter().try_for_each(|pair| after.apply(&edit(pair)))?;
+        after.apply_all(&edits_of(&merges[..n]))?;
         Ok(after)
     };
     let ahead = look_ahead(model, model, total, merges.len(), after)?;
-    merges.truncate(ahead.as_ref().map_or(0, |ahead| ahead.n_edits));
-    let all: Vec<Edit> = merges.iter().map(edit).collect();
-    memo.apply_all(&all)?;
-    for edit in all {
-        edits.push(edit);
-    }
-    Ok((merges, ahead))
+    let n = ahead.as_ref().map_or(0, |ahead| ahead.n_edits);
+    merges.truncate(n);
+    Ok((carry_out(memo, edits, merges)?, ahead))
 }
 
-/// Merges those of the listed pairs that raise the bound, the best first, each component at most once. Components in
-/// `touched` are excluded.
+/// Merges those of the listed pairs that raise the bound, in order of their gains, each component at most once.
+/// Components in `touched` are excluded.
 ///
 /// # Errors
 /// [`crate::Error::Numerical`].
@@ -265,47 +372,37 @@ pub(in crate::moves) fn merge<F: Scalar>(
 ) -> Result<Merged> {
     let mut outcome = Merged { proposed: pairs.len(), ..Merged::default() };
     let mut touched = touched.clone();
-    let total = memo.total().clone();
-    let mut left = judged(judge, &total, pairs)?;
-    outcome.taken = pairs.len() - left.len();
-    let tail = total.tail.map_or(0.0, |tail| tail.count);
-    let (mut ids, mut counts) = (total.ids.clone(), total.counts.clone());
+    let mut weighing = Weighing::new(judge, memo.total());
+    let judged = judged(judge, &weighing, memo.total(), pairs)?;
     let mut merges = Vec::new();
-    loop {
-        let before = judge.allocation(counts.clone(), tail);
-        let n = left.len();
-        left.retain(|Judged { pair: (a, b), .. }| !touched.contains(a) && !touched.contains(b));
-        outcome.taken += n - left.len();
-        // Each merge changes the weights, and therefore the gains of all other pairs.
-        let places: BTreeMap<ComponentId, usize> = ids.iter().copied().zip(0..).collect();
-        let gains = map(left.len(), |at| {
-            let Judged { pair: (a, b), change, terms } = left[at];
-            let (a, b) = (places[&a].min(places[&b]), places[&a].max(places[&b]));
-            let gain = change + judge.allocation(joined(&counts, a, b), tail) - before;
-            is_gain(gain, terms).then_some((gain, a, b))
-        });
-        let mut best: Option<(f64, usize, usize)> = None;
-        for gain in gains.into_iter().flatten() {
-            if best.is_none_or(|(other, ..)| gain.0 > other) {
-                best = Some(gain);
-            }
+    for Judged { pair: (keep, gone), counts, change, terms, first } in &judged {
+        if *first <= 0.0 || touched.contains(keep) || touched.contains(gone) {
+            continue;
         }
-        let Some((gain, a, b)) = best else { break };
-        // The older component survives.
-        let (keep, gone) = (ids[a].min(ids[b]), ids[a].max(ids[b]));
-        counts = joined(&counts, a, b);
-        ids[a] = keep;
-        ids.remove(b);
-        touched.extend([keep, gone]);
-        left.retain(|one| one.pair != (keep, gone) && one.pair != (gone, keep));
-        outcome.accepted.push((keep, gone));
-        outcome.gain += gain;
-        merges.push(Edit::Merge { keep, gone });
+        // Earlier merges have changed the weights.
+        let gain = change + weighing.change(*counts);
+        if is_gain(gain, *terms) {
+            weighing.merge(*counts);
+            touched.extend([*keep, *gone]);
+            outcome.gain += gain;
+            merges.push((*keep, *gone));
+        }
     }
-    outcome.overlap = left.len();
-    memo.apply_all(&merges)?;
-    for edit in merges {
-        edits.push(edit);
-    }
+    let is_left = |one: &&Judged| !touched.contains(&one.pair.0) && !touched.contains(&one.pair.1);
+    outcome.overlap = judged.iter().filter(is_left).count();
+    outcome.taken = outcome.proposed - outcome.overlap - merges.len();
+    outcome.accepted = carry_out(memo, edits, merges)?;
     Ok(outcome)
+}
+
+fn edits_of(merges: &[IdPair]) -> Vec<Edit> {
+    merges.iter().map(|&(keep, gone)| Edit::Merge { keep, gone }).collect()
+}
+
+/// Carries out merges.
+fn carry_out(memo: &mut Memo, edits: &mut EditLog, merges: Vec<IdPair>) -> Result<Vec<IdPair>> {
+    let all = edits_of(&merges);
+    memo.apply_all(&all)?;
+    all.into_iter().for_each(|edit| edits.push(edit));
+    Ok(merges)
 }

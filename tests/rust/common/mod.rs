@@ -1,4 +1,4 @@
-//! What the integration tests share: generated data and small models.
+//! Helpers of the integration tests: generated data and small models.
 
 use rand::RngExt;
 use rand_distr::StandardNormal;
@@ -13,7 +13,7 @@ use stickbreak::rng::{Generator, Purpose, stream};
 use stickbreak::simd::Scalar;
 use stickbreak::suffstats::Summary;
 
-/// A generator of the tests' own.
+/// Returns a random generator for tests.
 pub fn generator(seed: u64) -> Generator {
     stream(seed, Purpose::Draws, 77)
 }
@@ -30,8 +30,8 @@ pub fn clustered<F: Scalar>(n: usize, d: usize, k: usize, seed: u64) -> Vec<F> {
         .collect()
 }
 
-/// A specification with everything that may follow the data left to it. Words behind the name of a process say what is
-/// not: its truncation, or "gamma" for a prior on its concentration.
+/// Returns a specification whose parameters all follow the data where they can. Words after the name of a process give
+/// the exceptions: its truncation, or "gamma" for a prior on its concentration.
 pub fn specification(likelihood: &str, process: &str, k: usize) -> Specification {
     let mut words = process.split(' ');
     let process = words.next().unwrap_or_default();
@@ -57,7 +57,7 @@ pub fn specification(likelihood: &str, process: &str, k: usize) -> Specification
     }
 }
 
-/// The model of that specification for these rows.
+/// Builds the model of that specification for these rows.
 pub fn model<F: Scalar>(likelihood: &str, process: &str, k: usize, rows: &[F], d: usize) -> Model<F> {
     let table = DenseRows::new(rows, d);
     let asked = demands(likelihood).expect("a name of the registry");
@@ -67,7 +67,7 @@ pub fn model<F: Scalar>(likelihood: &str, process: &str, k: usize, rows: &[F], d
     specification(likelihood, process, k).resolve(&data).expect("defaults").build(origin).expect("defaults")
 }
 
-/// Globals from a summary with one row a component.
+/// Returns globals from a summary with one row per component.
 pub fn globals_of_rows<F: Scalar>(model: &Model<F>, rows: &[F], d: usize, k: usize) -> Globals {
     let ids = EditLog::with_components(k).components().expect("one append");
     let mut summary = Summary::empty(ids, model.likelihood.n_statistics(), false);

@@ -6,15 +6,16 @@ use proptest::prelude::*;
 use stickbreak::Result;
 use stickbreak::component::EditLog;
 use stickbreak::data::{ArrayBatches, TableRows};
-use stickbreak::executor::{Executor, InProcess, LocalOptions, Visit};
+use stickbreak::executor::{Executor, InProcess, Visit};
 use stickbreak::fit::{Engine, Identity, Observer, Position, Run, Settings};
 use stickbreak::fitted::Record;
 use stickbreak::global_step::Globals;
 use stickbreak::init::{Beginning, Init};
-use stickbreak::local_step::{DocumentOptions, Keep};
+use stickbreak::local_step::Keep;
 use stickbreak::moves::{Plan, Round};
 use stickbreak::parallel::Cancel;
 use stickbreak::responsibilities::Sparsity;
+use stickbreak::visits::{LocalOptions, RowKind};
 
 use super::moves_of;
 use super::problem::{CASES, Case, Problem};
@@ -26,7 +27,7 @@ const PASSES: usize = 6;
 /// Drops the caches of some batches before some visits.
 struct Forgetful<'a> {
     inner: InProcess<'a, f64>,
-    /// By visit, which batches forget: a bit each.
+    /// For each visit, one bit per batch: whether to drop its cache.
     forgets: &'a [u8],
     visits: usize,
 }
@@ -102,12 +103,13 @@ fn run(case: Case, n_batches: usize, options: LocalOptions, bits: u8, seed: u64,
     let (model, identity) = (problem.model.clone(), &Identity::default());
     let base = model.base.parameters.clone();
     let engine = Engine { model, identity, round, settings: &settings, started: Instant::now() };
-    let inner = InProcess::new(&problem.model, &source, options, cancel.clone()).expect("batches that can be replayed");
+    let inner = InProcess::new(&RowKind, &problem.model, &source, options, cancel.clone())
+        .expect("batches that can be replayed");
     let mut executor = Forgetful { inner, forgets, visits: 0 };
     engine.run(&mut executor, Position::first(memo, edits, base), &mut Silent, &cancel).expect("finite rows")
 }
 
-/// Everything but the time and the work it took.
+/// Returns everything but times and amounts of work.
 fn shown(run: Run) -> String {
     let mut history = run.history;
     for record in &mut history {
@@ -131,8 +133,8 @@ proptest! {
         forgets in prop::collection::vec(any::<u8>(), PASSES * 4),
     ) {
         let sparsity = width.map_or(Sparsity::Dense, Sparsity::Limited);
-        let (keep, documents) = (Keep::Summary, DocumentOptions::USUAL);
-        let options = LocalOptions { sparsity, margin, bounds_memory, keep, documents, tree: None };
+        let keep = Keep::Summary;
+        let options = LocalOptions { sparsity, margin, bounds_memory, keep };
         let kept = shown(run(case, n_batches, options, bits, seed, &[]));
         let dropped = shown(run(case, n_batches, options, bits, seed, &forgets));
         prop_assert_eq!(kept, dropped);

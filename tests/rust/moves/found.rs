@@ -1,4 +1,4 @@
-//! What visits find adds up to the same in whatever order the batches come.
+//! Findings of visits add up to the same total in any order of the batches.
 
 use proptest::prelude::*;
 use stickbreak::component::{ComponentId, EditLog};
@@ -19,7 +19,7 @@ fn sample(rows: std::ops::Range<u32>) -> Sample {
     sample
 }
 
-/// The rows of a bag with their keys, in the order of these.
+/// The rows of a bag with their keys, in key order.
 fn contents(bag: &Bag, most: usize) -> Vec<(u64, Vec<f64>, f64)> {
     let bag = bag.smallest(most);
     let units = bag.rows.units::<f64>(1.0);
@@ -35,7 +35,7 @@ fn contents(bag: &Bag, most: usize) -> Vec<(u64, Vec<f64>, f64)> {
 }
 
 proptest! {
-    /// The rows with the smallest keys, whichever batch was visited first and however often the bag was sorted.
+    /// A bag keeps the rows with the smallest keys, in any order of visits and for any number of sorts.
     #[test]
     fn a_bag_is_the_same_in_any_order(
         n_batches in 1_usize..9,
@@ -69,8 +69,8 @@ proptest! {
     /// Appending and picking keep every row with its mass and its pairs, sparse or dense.
     #[test]
     fn rows_survive_appending_and_picking(cut in 0_u32..12, sparse in any::<bool>(), seed in 0_u64..100) {
-        let is_zero = |at: usize| (at * 7 + seed as usize).is_multiple_of(3);
-        let dense: Vec<f64> = (0..12 * 3).map(|at| if is_zero(at) { 0.0 } else { at as f64 }).collect();
+        let is_zero = |index: usize| (index * 7 + seed as usize).is_multiple_of(3);
+        let dense: Vec<f64> = (0..12 * 3).map(|index| if is_zero(index) { 0.0 } else { index as f64 }).collect();
         let (mut starts, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
         for row in dense.chunks_exact(D) {
             for (column, &value) in (0..).zip(row).filter(|(_, value)| **value != 0.0) {
@@ -98,11 +98,11 @@ proptest! {
         let picked = all.pick(&order);
         prop_assert_eq!(picked.len(), 12);
         let read = picked.units::<f64>(2.0);
-        for (at, &row) in order.iter().enumerate() {
+        for (position, &row) in order.iter().enumerate() {
             let mut found = [0.0; D];
-            read.read([at], &[0.0; D], &mut found);
+            read.read([position], &[0.0; D], &mut found);
             prop_assert_eq!(&found[..], &dense[row * D..][..D]);
-            prop_assert_eq!(read.mass(at), 2.0);
+            prop_assert_eq!(read.mass(position), 2.0);
         }
     }
 }
@@ -120,15 +120,15 @@ fn rows_of_candidates_keep_their_batches_and_pairs() {
     assert_eq!(found.batches, [1, 1, 1, 0, 0, 0, 0]);
     let ids: Vec<u32> = found.responsibilities.iter().map(|pairs| pairs[0].0.0).collect();
     assert_eq!(ids, [4, 5, 6, 0, 1, 2, 3]);
-    for (at, row) in ids.into_iter().enumerate() {
+    for (position, row) in ids.into_iter().enumerate() {
         let mut values = [0.0; D];
-        found.rows.units::<f64>(1.0).read([at], &[0.0; D], &mut values);
+        found.rows.units::<f64>(1.0).read([position], &[0.0; D], &mut values);
         assert_eq!(values, [1, 2, 3].map(|j| f64::from(row * j)));
     }
 }
 
-/// Gaps of listed pairs add up over batches; of a pair that is not listed everywhere nothing is known, and a merge or a
-/// delete makes those of its components unknown.
+/// Gaps of listed pairs add up over batches. A pair that is not listed in every batch has an unknown gap. A merge or a
+/// delete makes the gaps of its components unknown.
 #[test]
 fn listed_gaps() {
     let ids = EditLog::with_components(4).components().expect("one append");
@@ -139,7 +139,7 @@ fn listed_gaps() {
         summary
     };
     let get = |summary: &Summary, a: u32, b: u32| summary.gaps.get(ComponentId(a), ComponentId(b));
-    // A sum begins with no units at all, of which every gap is known to be zero.
+    // A sum starts with no units, for which every gap is known to be zero.
     let mut sum = Summary::empty(ids.clone(), 1, true);
     sum.add(&summary(&[(0, 1, 0.5), (1, 2, 0.25), (2, 3, 1.0)])).expect("the same components");
     sum.add(&summary(&[(0, 1, 1.0), (2, 3, 0.0)])).expect("the same components");

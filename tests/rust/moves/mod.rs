@@ -1,7 +1,9 @@
-//! Moves, with every responsibility in sight: what sums say is what the responsibilities say (mathematics 4.4 to 4.8).
+//! Moves, with every responsibility recorded: sums equal those computed from the responsibilities (mathematics 4.4 to
+//! 4.8).
 
 mod forgetting;
 mod found;
+mod merges;
 mod problem;
 mod replay;
 mod taps;
@@ -17,7 +19,7 @@ use stickbreak::responsibilities::Sparsity;
 use self::problem::{CASES, Case, Form, Problem};
 use self::replay::{Replay, Setting};
 
-/// Moves of the kinds whose bits are set; the last bit lets fresh components compete for all rows.
+/// Moves of the kinds whose bits are set. With the last bit, fresh components compete for all rows.
 fn moves_of(bits: u8) -> Moves {
     let birth = Birth { adopt: bits & 0b1_0000 > 0, max_subsample: 200, threshold: 0.1, fresh: 5 };
     let all: [(u8, Moves); 4] = [
@@ -29,10 +31,10 @@ fn moves_of(bits: u8) -> Moves {
     all.into_iter().filter(|(bit, _)| bits & bit > 0).fold(Moves::default(), |moves, (_, one)| moves.with(one))
 }
 
-/// How many moves of each kind were accepted, and the kinds that were judged under the base measure that they led to.
+/// Number of accepted moves of each kind, and the kinds that were judged under the base measure after the move.
 type Outcome = (BTreeMap<MoveKind, usize>, Vec<MoveKind>);
 
-/// Runs passes, one a set of moves, from `k` components.
+/// Runs passes from `k` components, each with its set of moves.
 fn run(case: Case, setting: Setting, k: usize, n_clusters: usize, passes: &[Moves]) -> Outcome {
     let n = 240;
     let problem = Problem::new(case, n, 4, n_clusters, setting.seed);
@@ -51,14 +53,14 @@ fn run(case: Case, setting: Setting, k: usize, n_clusters: usize, passes: &[Move
     (accepted, replay.ahead)
 }
 
-/// Every likelihood and process with moves, every form of rows: births from one component, splits from one, merges and
-/// deletes from too many. None of the comparisons is empty.
+/// Covers every likelihood and process with moves, and every form of rows: births from one component, splits from one,
+/// merges and deletes from too many. No comparison is empty.
 #[test]
 fn gains_and_summaries_are_those_of_the_responsibilities() {
-    for (at, case) in CASES.into_iter().enumerate() {
-        let sparsity = [Sparsity::Dense, Sparsity::Limited(3), Sparsity::Limited(1)][at % 3];
-        let margin = [None, Some(15.0)][at / 3 % 2];
-        let setting = Setting { n_batches: 1 + at % 4, sparsity, margin, seed: at as u64 };
+    for (number, case) in CASES.into_iter().enumerate() {
+        let sparsity = [Sparsity::Dense, Sparsity::Limited(3), Sparsity::Limited(1)][number % 3];
+        let margin = [None, Some(15.0)][number / 3 % 2];
+        let setting = Setting { n_batches: 1 + number % 4, sparsity, margin, seed: number as u64 };
         let mut accepted = BTreeMap::new();
         for (k, bits) in [(1, 1), (1, 2), (12, 4), (12, 8), (2, 15), (1, 16), (3, 30)] {
             for (kind, n) in run(case, setting, k, 4, &[moves_of(bits); 5]).0 {
@@ -71,7 +73,7 @@ fn gains_and_summaries_are_those_of_the_responsibilities() {
     }
 }
 
-/// Where nothing else is left to try, edits are judged under the base measure that they lead to.
+/// If nothing else is left to try, edits are judged under the base measure after the edit.
 #[test]
 fn edits_gain_what_they_say_under_another_base_measure() {
     let mut all = BTreeSet::new();
@@ -84,7 +86,7 @@ fn edits_gain_what_they_say_under_another_base_measure() {
     assert_eq!(all, ["birth", "merge"].map(MoveKind::new).into());
 }
 
-/// A part with next to nothing may join either of two others: what only rounding decides is decided by the order.
+/// A part with almost no mass may join either of two others. If only rounding decides, the order decides.
 #[test]
 fn a_part_with_next_to_nothing_joins_the_first() {
     let of = |case: &Case| (case.likelihood, case.form) == ("KnownCovarianceGaussian", Form::Missing);
@@ -94,7 +96,7 @@ fn a_part_with_next_to_nothing_joins_the_first() {
     assert!(accepted[&MoveKind::new("birth")] > 0);
 }
 
-/// A tail with 4e-12 of a row keeps its place when a component is deleted.
+/// A tail with 4e-12 of a row keeps its slot when a component is deleted.
 #[test]
 fn a_tail_with_next_to_nothing_keeps_its_place() {
     let of = |case: &Case| {
@@ -110,7 +112,7 @@ fn a_tail_with_next_to_nothing_keeps_its_place() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// Any sequence of passes with any moves leaves what the responsibilities say.
+    /// After any sequence of passes with any moves, sums equal those of the responsibilities.
     #[test]
     fn any_sequence_of_moves(
         case in prop::sample::select(CASES.to_vec()),

@@ -10,7 +10,7 @@ use stickbreak::parameters::{Parameters, Value};
 
 use crate::common::{clustered, generator, specification};
 
-/// What rows hold and how they are kept.
+/// Content and storage form of the rows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Form {
     Dense,
@@ -18,11 +18,12 @@ pub enum Form {
     Missing,
     /// In compressed sparse rows.
     Sparse,
-    /// The same with so many columns that a batch has values in few of them: its summary keeps its non-zeros.
+    /// Sparse rows with so many columns that a batch has values in few of them, so that its summary stores only
+    /// nonzeros.
     Rare,
 }
 
-/// Columns of [`Form::Rare`] for each column of other forms.
+/// Number of columns of [`Form::Rare`] per column of other forms.
 const RARE: usize = 250;
 
 /// A likelihood, a process and the form of the rows.
@@ -34,7 +35,7 @@ pub struct Case {
     pub weighted: bool,
 }
 
-/// Every likelihood and every process with moves at least once, every form of rows that a likelihood takes.
+/// Covers every likelihood and every process with moves, and every form of rows that a likelihood takes.
 pub const CASES: [Case; 18] = [
     case("Gaussian", "DirichletProcess", Form::Dense, false),
     case("Gaussian", "DirichletProcess tail", Form::Dense, true),
@@ -87,7 +88,7 @@ impl Problem {
         };
         if case.form == Form::Missing {
             for row in values.chunks_exact_mut(dimension) {
-                // The first value stays, so that no row is missing altogether.
+                // The first value stays, so that no row is entirely missing.
                 row[1..].iter_mut().filter(|_| random.random::<f64>() < 0.1).for_each(|value| *value = f64::NAN);
             }
         }
@@ -105,7 +106,7 @@ impl Problem {
         let rows = TableRows { rows: &dense, weights: weights.as_deref() };
         let data = moments(&rows, asked.needs, &asked.domain.into(), specification.missing, &Cancel::default())
             .expect("rows of its domain");
-        // Sparse rows are taken as they are.
+        // Sparse rows have no origin.
         let origin = if is_sparse { vec![0.0; dimension] } else { data.mean.clone() };
         let model = specification.resolve(&data).expect("defaults").build(origin).expect("defaults");
         let table = if is_sparse { compressed(&values, dimension) } else { Table::Dense(values) };
@@ -122,20 +123,20 @@ impl Problem {
     }
 }
 
-fn unit_covariance(d: usize) -> Parameters {
-    let data = (0..d * d).map(|at| if at % (d + 1) == 0 { 1.0 } else { 0.0 }).collect();
+pub fn unit_covariance(d: usize) -> Parameters {
+    let data = (0..d * d).map(|entry| if entry % (d + 1) == 0 { 1.0 } else { 0.0 }).collect();
     Parameters::from_pairs([
         ("covariance", Value::Array { shape: vec![d, d], data }),
         ("mean_precision", Value::Number(0.05)),
     ])
 }
 
-/// Counts with rates of 0.3 to 8, other ones in every cluster.
+/// Counts with rates from 0.3 to 8, which differ between clusters.
 fn counts(n: usize, d: usize, k: usize, seed: u64) -> Vec<f64> {
     let mut random = generator(seed);
     let rates: Vec<f64> = (0..k * d).map(|_| [0.3, 2.0, 8.0][random.random_range(0..3_usize)]).collect();
     let row = |row: usize| &rates[row % k * d..][..d];
-    let rates: Vec<f64> = (0..n).flat_map(|at| row(at).to_vec()).collect();
+    let rates: Vec<f64> = (0..n).flat_map(|row_number| row(row_number).to_vec()).collect();
     rates.into_iter().map(|rate| random.sample(Poisson::new(rate).expect("positive"))).collect()
 }
 
@@ -145,8 +146,8 @@ fn rare(n: usize, d: usize, k: usize, seed: u64) -> Vec<f64> {
     let mut values = vec![0.0; n * d];
     for (row, values) in values.chunks_exact_mut(d).enumerate() {
         for word in 0..5 {
-            let own = 12 * (row % k) + random.random_range(0..12_usize);
-            values[if word > 0 { own % d } else { random.random_range(0..d) }] += 1.0;
+            let word_of_cluster = 12 * (row % k) + random.random_range(0..12_usize);
+            values[if word > 0 { word_of_cluster % d } else { random.random_range(0..d) }] += 1.0;
         }
     }
     values
@@ -156,8 +157,8 @@ fn rare(n: usize, d: usize, k: usize, seed: u64) -> Vec<f64> {
 fn bits(n: usize, d: usize, k: usize, seed: u64) -> Vec<f64> {
     let mut random = generator(seed);
     let chances: Vec<f64> = (0..k * d).map(|_| [0.05, 0.5, 0.95][random.random_range(0..3_usize)]).collect();
-    let chance = |at: usize| chances[(at / d) % k * d + at % d];
-    (0..n * d).map(|at| f64::from(u8::from(random.random::<f64>() < chance(at)))).collect()
+    let chance = |index: usize| chances[(index / d) % k * d + index % d];
+    (0..n * d).map(|index| f64::from(u8::from(random.random::<f64>() < chance(index)))).collect()
 }
 
 fn compressed(values: &[f64], d: usize) -> Table {

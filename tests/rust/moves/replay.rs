@@ -1,5 +1,5 @@
-//! A run of which every responsibility is known: visits are watched, and what a move does to the responsibilities is
-//! done to a table of them, so that everything the core follows by sums can be computed from scratch.
+//! A run that records every responsibility. Visits are observed, and each move is repeated on a table of
+//! responsibilities, so that everything the core computes from sums can be computed from scratch.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +8,9 @@ use stickbreak::data::{ArrayBatches, BatchSource, RowUnits, Rows, Sample};
 use stickbreak::elbo::collapsed;
 use stickbreak::error::Error;
 use stickbreak::evidence;
-use stickbreak::executor::{Executor, InProcess, LocalOptions};
+use stickbreak::executor::{Executor, InProcess};
 use stickbreak::global_step::Globals;
-use stickbreak::local_step::{Assign, ByScore, DocumentOptions, FromTable, Keep, LocalStep, RawScores, Tap};
+use stickbreak::local_step::{Assign, ByScore, FromTable, Keep, LocalStep, RawScores, Tap};
 use stickbreak::memo::Memo;
 use stickbreak::model::Model;
 use stickbreak::moves::delete::CandidateRows;
@@ -19,13 +19,14 @@ use stickbreak::parallel::Cancel;
 use stickbreak::responsibilities::Sparsity;
 use stickbreak::special::ln_beta;
 use stickbreak::suffstats::Summary;
+use stickbreak::visits::{LocalOptions, RowKind};
 
 use super::taps::{All, Count, Shares, Watch};
 
 const BIRTH: MoveKind = MoveKind::new("birth");
 const DELETE: MoveKind = MoveKind::new("delete");
 
-/// What is told to a run.
+/// Settings of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
     pub n_batches: usize,
@@ -34,16 +35,16 @@ pub struct Setting {
     pub seed: u64,
 }
 
-/// What there was before fresh components came.
+/// State before fresh components appeared.
 struct Adoption {
     fresh: Vec<ComponentId>,
     table: Vec<Shares>,
-    /// The bound, where all batches had been visited.
+    /// The bound, if all batches had been visited.
     bound: Option<f64>,
 }
 
 pub struct Replay<'a> {
-    /// With the base measure of the pass.
+    /// The model with the base measure of the pass.
     model: Model<f64>,
     rows: &'a dyn Rows<f64>,
     weights: Option<&'a [f64]>,
@@ -58,11 +59,11 @@ pub struct Replay<'a> {
     pub pass: usize,
     /// The responsibilities of every row.
     table: Vec<Shares>,
-    /// Of every row, by target, what its parts have.
+    /// For each row and target, the responsibilities of the target's parts.
     dealt: Vec<BTreeMap<ComponentId, Shares>>,
-    /// Where fresh components compete for all rows of the pass.
+    /// Set if fresh components compete for all rows of the pass.
     adoption: Option<Adoption>,
-    /// The kinds that were judged under the base measure that they led to.
+    /// The kinds that were judged under the base measure after the move.
     pub ahead: Vec<MoveKind>,
 }
 
@@ -78,15 +79,9 @@ impl<'a> Replay<'a> {
     ) -> Self {
         let k = labels.iter().max().map_or(0, |&label| label as usize + 1);
         let edits = EditLog::with_components(k);
-        let options = LocalOptions {
-            sparsity: setting.sparsity,
-            margin: setting.margin,
-            bounds_memory: 1,
-            keep: Keep::Summary,
-            documents: DocumentOptions::USUAL,
-            tree: None,
-        };
-        let executor = || InProcess::new(model, source, options, Cancel::default()).expect("in memory");
+        let options =
+            LocalOptions { sparsity: setting.sparsity, margin: setting.margin, bounds_memory: 1, keep: Keep::Summary };
+        let executor = || InProcess::new(&RowKind, model, source, options, Cancel::default()).expect("in memory");
         let table: Vec<Shares> = labels.iter().map(|&label| [(ComponentId(label), 1.0)].into()).collect();
         let units = RowUnits::all(rows, weights);
         let ids = edits.components().expect("one append");
@@ -121,8 +116,7 @@ impl<'a> Replay<'a> {
         collapsed(&self.model, self.memo.total()).expect("definite").total()
     }
 
-    /// One pass with these moves. Everything that follows from sums is compared with what follows from the
-    /// responsibilities.
+    /// Runs one pass with these moves. Compares all results of sums with results from the responsibilities.
     pub fn pass(&mut self, moves: &Moves) -> Vec<Report> {
         let cancel = self.cancel.clone();
         let moves = moves.list();
@@ -139,8 +133,8 @@ impl<'a> Replay<'a> {
         assert!(!round.is_planned(&self.state, self.pass));
         self.dealt.iter_mut().for_each(BTreeMap::clear);
         self.plan(&round, before);
-        for at in 0..self.setting.n_batches {
-            self.visit(&round, (at + self.pass) % self.setting.n_batches, at);
+        for visit in 0..self.setting.n_batches {
+            self.visit(&round, (visit + self.pass) % self.setting.n_batches, visit);
         }
         self.memo.resum().expect("same components");
         self.reorder();
@@ -158,7 +152,7 @@ impl<'a> Replay<'a> {
                     assert!(swept >= before - 1e-9 * (1.0 + before.abs()), "a sweep: from {before} to {swept}");
                 }
             }
-            // What the sweep itself gained cannot be told from what fresh components did.
+            // The gain of the pass itself cannot be separated from that of fresh components.
             Some(Adoption { bound: Some(before), .. }) if reports[0].accepted > 0 => {
                 self.assert_near(self.bound() - before, gain, "what the pass gained");
             }
@@ -166,18 +160,18 @@ impl<'a> Replay<'a> {
         }
         self.raise_evidence();
         self.pass += 1;
-        // Where nothing is left to try, all is tried once more in the next pass.
+        // If nothing is left to try, the next pass tries everything again.
         let round = Round { model: self.model.clone(), ..round };
         round.is_exhausted(&mut self.state, self.memo.total(), &reports, self.pass);
         reports
     }
 
-    /// What keeps the base measure from the infinities, nats.
+    /// The guard of the base measure, nats.
     fn guard(&self) -> f64 {
         evidence::guard(&self.model).expect("definite")
     }
 
-    /// Between passes the base measure follows its evidence, and the objective rises by what was said.
+    /// Updates the base measure between passes. The objective rises by the reported amount.
     fn raise_evidence(&mut self) {
         let Some((model, gain)) = evidence::raise(&self.model, self.memo.total()).filter(|_| self.memo.is_complete())
         else {
@@ -190,7 +184,7 @@ impl<'a> Replay<'a> {
         assert!(gain >= 0.0);
     }
 
-    /// An interrupt leaves all as it was, or comes too late.
+    /// An interrupt leaves the state unchanged, or comes too late.
     fn interrupt_plan(&self, round: &Round<'_, f64>) {
         let interrupted = interrupt();
         let (mut state, mut memo, mut edits) = (self.state.clone(), self.memo.clone(), self.edits.clone());
@@ -208,8 +202,8 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Plans the pass. Fresh components come empty: the bound of what batches have stays (mathematics 4.6.3, number 1),
-    /// and the total is that and what made them (number 2).
+    /// Plans the pass. Fresh components start empty: the bound over all batches stays (mathematics 4.6.3, number 1),
+    /// and the total is that of the batches plus the copied rows (number 2).
     fn plan(&mut self, round: &Round<'_, f64>, before: Option<f64>) {
         let version = self.edits.version();
         let known = self.memo.total().clone();
@@ -222,10 +216,11 @@ impl<'a> Replay<'a> {
         assert!(!self.memo.is_complete());
         let total = self.memo.total();
         for (k, id) in total.ids.iter().enumerate() {
-            let at = known.ids.iter().position(|other| other == id);
-            assert_eq!(at.is_none(), ids.contains(id));
+            let position = known.ids.iter().position(|other| other == id);
+            assert_eq!(position.is_none(), ids.contains(id));
             assert!(
-                at.map_or(total.counts[k] > 0.0, |at| (total.counts[k] - known.counts[at]).abs() <= 1e-9 * known.mass)
+                position.map_or(total.counts[k] > 0.0, |position| (total.counts[k] - known.counts[position]).abs()
+                    <= 1e-9 * known.mass)
             );
         }
         assert_eq!(total.mass, known.mass);
@@ -234,13 +229,14 @@ impl<'a> Replay<'a> {
             alone.deflate().expect("the same components");
             let [old, new] = [&known, alone.total()].map(|total| collapsed(&self.model, total).expect("definite"));
             self.assert_near(new.data + new.entropy, old.data + old.entropy, "empty components");
-            // Under a tail, or a prior on the concentration, one more stick has its price (mathematics 7, number 11).
+            // With a tail, or with a prior on the concentration, an additional stick lowers the bound (mathematics 7,
+            // number 11).
             assert!(new.allocation <= old.allocation + 1e-9 * (1.0 + old.allocation.abs()));
         }
         self.adoption = Some(Adoption { fresh: ids.clone(), table: self.table.clone(), bound: before });
     }
 
-    /// The bound of what the visits of the pass left, after a look at the gaps.
+    /// Returns the bound after the visits of the pass, and checks the gaps.
     fn check_sweep(&self) -> f64 {
         let mut memo = self.memo.clone();
         memo.deflate().expect("the same components");
@@ -249,15 +245,15 @@ impl<'a> Replay<'a> {
         collapsed(&self.model, memo.total()).expect("definite").total()
     }
 
-    fn visit(&mut self, round: &Round<'_, f64>, batch: usize, at: usize) {
-        let version = (self.pass * self.setting.n_batches + at) as u64;
+    fn visit(&mut self, round: &Round<'_, f64>, batch: usize, visit_number: usize) {
+        let version = (self.pass * self.setting.n_batches + visit_number) as u64;
         let globals = Globals::new(&self.model, self.memo.total(), version);
         let visit = self.executor.visit(batch, &globals, &self.edits, &self.state.plan).expect("finite");
         let mut n_kept = vec![0; self.table.len()];
         let (mut watch, mut count) = (Watch { ids: &globals.ids, rows: &mut self.table }, Count(&mut n_kept));
         let taps: &mut [&mut dyn Tap] = &mut [&mut watch, &mut count];
         let seen = self.watch.visit_with_taps(batch, &globals, &self.edits, taps).expect("finite");
-        // To look on behalf of moves changes nothing.
+        // Looking for moves changes nothing.
         assert_eq!(
             (&visit.summary.counts, &visit.summary.statistics, &visit.summary.sparse),
             (&seen.summary.counts, &seen.summary.statistics, &seen.summary.sparse)
@@ -269,13 +265,14 @@ impl<'a> Replay<'a> {
         assert_eq!(proposals.len(), visit.findings.parts.len());
         let targets: Vec<ComponentId> = proposals.iter().map(|proposal| proposal.target).collect();
         let most = self.setting.sparsity.clamp(usize::MAX);
-        // Of each row the targets whose shares are divided: the largest that there is room for.
+        // For each row, the targets whose responsibilities are split between parts: the largest ones for which slots
+        // are free.
         let divided = |row: usize| {
-            let mut own: Vec<ComponentId> =
+            let mut owners: Vec<ComponentId> =
                 targets.iter().copied().filter(|id| self.table[row].contains_key(id)).collect();
-            own.sort_by(|a, b| self.table[row][b].total_cmp(&self.table[row][a]));
-            own.truncate(most.saturating_sub(n_kept[row]));
-            own
+            owners.sort_by(|a, b| self.table[row][b].total_cmp(&self.table[row][a]));
+            owners.truncate(most.saturating_sub(n_kept[row]));
+            owners
         };
         let room: Vec<Vec<ComponentId>> = (0..self.table.len()).map(divided).collect();
         for (proposal, parts) in proposals.iter().zip(&visit.findings.parts) {
@@ -292,12 +289,12 @@ impl<'a> Replay<'a> {
         self.memo.replace(batch, visit.summary).expect("same components");
     }
 
-    /// Gives each row's share of the target to the two parts with the largest scores, in proportion to their
-    /// exponentials, where there is room, and else to the first of them.
+    /// Divides each row's responsibility for the target between the two parts with the largest scores, in proportion to
+    /// their exponentials. Without a free slot the first part gets all of it.
     fn deal(&mut self, units: &RowUnits<'_, f64>, room: &[Vec<ComponentId>], target: ComponentId, parts: &Globals) {
         let mut scores = vec![Vec::new(); self.table.len()];
-        let own = self.model.with_base(parts.base.clone()).expect("a base measure");
-        let scorer = parts.scorer_without_tail(&own).expect("definite");
+        let model = self.model.with_base(parts.base.clone()).expect("a base measure");
+        let scorer = parts.scorer_without_tail(&model).expect("definite");
         let raw = RawScores { scorer: scorer.as_ref() };
         let unused = LocalStep { keep: Keep::Nothing, ..step(&self.model, &parts.ids, &raw, &self.cancel) };
         unused.run(units, None, &mut [&mut All(&mut scores)]).expect("finite");
@@ -313,12 +310,12 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// What each row's parts of the target have.
+    /// For each row, the responsibilities of the target's parts.
     fn shares_of_parts(&self, target: ComponentId) -> Vec<Shares> {
         self.dealt.iter().map(|dealt| dealt.get(&target).cloned().unwrap_or_default()).collect()
     }
 
-    /// The copies of rows of delete candidates have all responsibilities, of parts in the place of targets.
+    /// The copies of rows for delete candidates have all responsibilities, with parts in place of their targets.
     fn check_copies(&self, copies: &RowCopies, units: &RowUnits<'_, f64>, targets: &[ComponentId]) {
         let candidates =
             self.state.plan.wanted.get::<Vec<ComponentId>>(&DELETE).expect("of a delete").unwrap_or_default();
@@ -336,18 +333,18 @@ impl<'a> Replay<'a> {
             expected.insert(bits(units, unit), all);
         }
         let rows = copies.rows.units::<f64>(1.0);
-        for (at, pairs) in copies.responsibilities.iter().enumerate() {
-            let expected = &expected[&bits(&rows, at)];
+        for (position, pairs) in copies.responsibilities.iter().enumerate() {
+            let expected = &expected[&bits(&rows, position)];
             assert_eq!(pairs.len(), expected.len(), "{pairs:?} {expected:?}");
             assert!(pairs.iter().all(|(id, value)| (value - expected[id]).abs() <= 1e-11), "{pairs:?} {expected:?}");
         }
     }
 
-    /// Lets the round judge, and does to the responsibilities what it says that it did.
+    /// Lets the round judge, and applies the reported edits to the responsibilities.
     fn settle(&mut self, round: &Round<'_, f64>) -> Vec<Report> {
         let (plan, version) = (self.state.plan.clone(), self.edits.version());
         let mut ids = self.memo.total().ids.clone();
-        // An interrupt waits until all is judged.
+        // An interrupt takes effect after everything is judged.
         let interrupted = interrupt();
         let round = Round { cancel: &interrupted, model: round.model.clone(), ..*round };
         let objective = self.bound_from_scratch(&ids) + self.guard();
@@ -358,7 +355,7 @@ impl<'a> Replay<'a> {
         let fresh = self.adoption.as_ref().map_or(&[][..], |adoption| &adoption.fresh).to_vec();
         let mut gains: BTreeMap<MoveKind, (usize, f64)> = BTreeMap::new();
         if let Some(Adoption { table, bound, .. }) = &mut self.adoption {
-            // Only where all is as it was does a round say what the order is.
+            // A round reports the order only if nothing else changed.
             if matches!(log.last(), Some(Edit::Reorder { .. })) {
                 self.table = std::mem::take(table);
                 assert_eq!((reports.len(), reports[0].accepted, reports[0].gain), (1, 0, 0.0));
@@ -383,7 +380,7 @@ impl<'a> Replay<'a> {
                             *shares.entry(*keep).or_default() += value;
                         }
                     }
-                    // Merges of fresh components belong to their births.
+                    // Merges of fresh components are counted with their births.
                     if fresh.contains(keep) || fresh.contains(gone) { (BIRTH, 0) } else { (MoveKind::new("merge"), 1) }
                 }
                 Edit::Delete { id } => {
@@ -396,7 +393,7 @@ impl<'a> Replay<'a> {
             let sum = gains.entry(kind.0).or_default();
             *sum = (sum.0 + kind.1, sum.1 + self.bound_from_scratch(&ids) - before);
         }
-        // What is judged under another base measure is all that is done in a pass.
+        // A pass makes no other edits after one that is judged under another base measure.
         if let Some(model) = ahead {
             assert_eq!(gains.len(), 1);
             self.model = model;
@@ -406,7 +403,7 @@ impl<'a> Replay<'a> {
                 self.ahead.push(kind.clone());
             }
         }
-        // Where no bound is known, or no fresh component is left, what the pass gained is not called theirs.
+        // Without a known bound, or without remaining fresh components, the gain of the pass is not attributed to them.
         let not_theirs =
             self.adoption.as_ref().is_some_and(|adoption| adoption.bound.is_none() || reports[0].accepted == 0);
         for report in &reports {
@@ -422,8 +419,7 @@ impl<'a> Replay<'a> {
         reports
     }
 
-    /// Puts groups of parts in the place of their targets: as many groups as there are new components, and the target's
-    /// own.
+    /// Replaces targets by groups of parts: one group for each new component, and one for the target.
     fn split(&mut self, model: &Model<f64>, plan: &Plan, new: &[ComponentId]) -> (MoveKind, usize) {
         let of_new = plan.proposals.iter().filter(|proposal| proposal.parts.ids.iter().any(|id| new.contains(id)));
         let mut accepted = (BIRTH, 0);
@@ -432,7 +428,7 @@ impl<'a> Replay<'a> {
             let units = RowUnits::all(self.rows, self.weights);
             let of_parts = self.shares_of_parts(proposal.target);
             let groups = groups(model, &units, &proposal.parts.ids, &of_parts, heads.len() + 1, &self.cancel);
-            for (shares, of_parts) in self.table.iter_mut().zip(&of_parts).filter(|(_, own)| !own.is_empty()) {
+            for (shares, of_parts) in self.table.iter_mut().zip(&of_parts).filter(|(_, of_row)| !of_row.is_empty()) {
                 shares.remove(&proposal.target).expect("a row of the target");
                 for group in &groups {
                     let owner = group.iter().find(|id| heads.contains(id)).copied().unwrap_or(proposal.target);
@@ -447,19 +443,20 @@ impl<'a> Replay<'a> {
         accepted
     }
 
-    /// Deals the rows of `gone` to the others: two turns of globals from all that the others have, and of shares under
-    /// them.
+    /// Redistributes the rows of `gone`: twice computes globals from all other rows plus these, and responsibilities
+    /// under them.
     fn refit(&mut self, round: &Round<'_, f64>, ids: &[ComponentId], gone: ComponentId) {
-        let own: Vec<u32> =
+        let rows_of_gone: Vec<u32> =
             (0..self.table.len()).filter(|&row| self.table[row].contains_key(&gone)).map(|row| row as u32).collect();
-        let others: Vec<u32> = (0..self.table.len() as u32).filter(|row| own.binary_search(row).is_err()).collect();
+        let others: Vec<u32> =
+            (0..self.table.len() as u32).filter(|row| rows_of_gone.binary_search(row).is_err()).collect();
         let left: Vec<ComponentId> = ids.iter().filter(|id| **id != gone).copied().collect();
         let all = RowUnits::all(self.rows, self.weights);
-        let (mine, theirs) = (all.select(&own), all.select(&others));
-        let shares: Vec<f64> = own.iter().map(|&row| self.table[row as usize].values().sum()).collect();
+        let (mine, theirs) = (all.select(&rows_of_gone), all.select(&others));
+        let shares: Vec<f64> = rows_of_gone.iter().map(|&row| self.table[row as usize].values().sum()).collect();
         let mut rest = run(&self.model, &theirs, &left, &values_of(&theirs, &left, &self.table), &self.cancel);
         rest.tail = self.memo.total().tail;
-        // A tail keeps its place among those of a row, however little it has beyond rounding.
+        // A tail keeps its slot in a row whenever its responsibility exceeds rounding.
         let taken_by_tail = usize::from(rest.tail.is_some() && shares.iter().any(|share| *share < 1.0 - 1e-12));
         let n_places = round.sparsity.clamp(ids.len() + taken_by_tail) - taken_by_tail;
         self.table.iter_mut().for_each(|shares| shares.retain(|id, _| *id != gone));
@@ -478,7 +475,7 @@ impl<'a> Replay<'a> {
             };
             let mut watch = Watch { ids: &left, rows: &mut self.table };
             step(&self.model, &left, &deal, &self.cancel).run(&mine, None, &mut [&mut watch]).expect("finite");
-            for (&row, share) in own.iter().zip(&shares) {
+            for (&row, share) in rows_of_gone.iter().zip(&shares) {
                 self.table[row as usize].values_mut().for_each(|value| *value *= share);
             }
         }
@@ -496,12 +493,13 @@ impl<'a> Replay<'a> {
                 gap += units.mass(row) * (entropy(share(a)) + entropy(share(b)) - entropy(share(a) + share(b)));
             }
             assert!(found >= 0.0);
-            // Entropies of a row are at most one nat and cancel.
+            // Entropies of a row are at most one nat, and cancel.
             assert!((found - gap).abs() <= 1e-14 * total.mass + 1e-9 * gap, "{found} {gap}");
         }
     }
 
-    /// Every batch and the total have what the responsibilities say, which are as sparse as a sweep makes them.
+    /// Checks that every batch and the total equal the sums of the responsibilities, which are as sparse as a visit
+    /// makes them.
     fn check_memo(&self) {
         let most = self.setting.sparsity.clamp(usize::MAX);
         assert!(self.table.iter().all(|shares| shares.len() <= most));
@@ -523,7 +521,8 @@ impl<'a> Replay<'a> {
         assert_eq!(self.edits.components().expect("a log"), self.memo.total().ids);
     }
 
-    /// The bound of the responsibilities, with the components in the order of their counts. A tail is as it was.
+    /// Computes the bound of the responsibilities, with the components in the order of their counts. The tail is
+    /// unchanged.
     fn bound_from_scratch(&self, ids: &[ComponentId]) -> f64 {
         let units = RowUnits::all(self.rows, self.weights);
         let mut summary = run(&self.model, &units, ids, &values_of(&units, ids, &self.table), &self.cancel);
@@ -542,7 +541,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Equal but for the rounding of sums of the size of the bound.
+    /// Asserts equality up to the rounding of sums of the size of the bound.
     fn assert_near(&self, found: f64, expected: f64, what: &str) {
         let size = 1.0 + self.memo.total().mass + self.bound().abs();
         assert!((found - expected).abs() <= 1e-10 * size, "{what}: {found} and {expected}, of {size}");
@@ -552,7 +551,7 @@ impl<'a> Replay<'a> {
 fn falling(summary: &Summary) -> Option<Edit> {
     let mut order: Vec<usize> = (0..summary.n_components()).collect();
     order.sort_by(|&a, &b| summary.counts[b].total_cmp(&summary.counts[a]));
-    (!order.is_sorted()).then(|| Edit::Reorder { order: order.iter().map(|&at| summary.ids[at]).collect() })
+    (!order.is_sorted()).then(|| Edit::Reorder { order: order.iter().map(|&position| summary.ids[position]).collect() })
 }
 
 /// The bits of a row.
@@ -562,7 +561,7 @@ fn bits(units: &RowUnits<'_, f64>, unit: usize) -> Vec<u64> {
     row.into_iter().map(f64::to_bits).collect()
 }
 
-/// What components have of rows with these labels.
+/// The part of each row that components have, for rows with these labels.
 pub fn start(
     model: &Model<f64>,
     rows: &dyn Rows<f64>,
@@ -607,7 +606,7 @@ fn run(model: &Model<f64>, units: &RowUnits<'_, f64>, ids: &[ComponentId], value
     step(model, ids, &table, cancel).run(units, None, &mut []).expect("finite").summary
 }
 
-/// What a row gives to some components together.
+/// The total responsibility of a row for some components.
 fn share_of(shares: &Shares, ids: &[ComponentId]) -> f64 {
     ids.iter().filter_map(|id| shares.get(id)).sum()
 }
@@ -623,7 +622,7 @@ fn gap(units: &RowUnits<'_, f64>, shares: &[Shares], a: &[ComponentId], b: &[Com
     (0..units.len()).map(of_unit).sum()
 }
 
-/// The parts that anything was dealt to in `n` groups: again and again the two that raise the bound most become one
+/// Groups the parts with any rows into `n` groups: repeatedly joins the two groups whose join raises the bound most
 /// (mathematics 4.6.2 and 4.5).
 fn groups(
     model: &Model<f64>,
@@ -636,9 +635,9 @@ fn groups(
     let parts = run(model, units, ids, &values_of(units, ids, shares), cancel);
     let mut groups: Vec<(Vec<ComponentId>, Summary)> = Vec::new();
     for k in (0..parts.n_components()).filter(|&k| parts.counts[k] > 0.0) {
-        let mut own = Summary::empty(vec![ComponentId(0)], parts.n_statistics, false);
-        own.add_component(0, &parts, k);
-        groups.push((vec![parts.ids[k]], own));
+        let mut summary = Summary::empty(vec![ComponentId(0)], parts.n_statistics, false);
+        summary.add_component(0, &parts, k);
+        groups.push((vec![parts.ids[k]], summary));
     }
     let gain = |summary: &Summary| model.likelihood.gain(summary.component(0), model.objective).expect("definite");
     let both = |a: &Summary, b: &Summary| {
@@ -660,7 +659,7 @@ fn groups(
                 changes.push((change, [first(x).min(first(y)), first(x).max(first(y))], (a, b)));
             }
         }
-        // Of those that only rounding tells apart, the first.
+        // The first of those that differ only by rounding.
         let most = changes.iter().fold(f64::NEG_INFINITY, |most, change| most.max(change.0));
         let equal = changes.iter().filter(|change| change.0 >= most - 1e-12 * size);
         let &(_, _, pair) = equal.min_by_key(|change| change.1).expect("two groups");
@@ -677,7 +676,7 @@ fn ln_choose(n: f64, k: f64) -> f64 {
     -(n + 1.0).ln() - ln_beta(n - k + 1.0, k + 1.0)
 }
 
-/// Counts, statistics and entropies by identity, but for rounding.
+/// Asserts that counts, statistics and entropies are equal by identity, up to rounding.
 fn assert_same(found: &Summary, expected: &Summary, what: &str) {
     assert_eq!(found.ids.len(), expected.ids.len(), "{what}");
     let (found, expected) = (&found.clone().into_dense(), &expected.clone().into_dense());
@@ -685,17 +684,17 @@ fn assert_same(found: &Summary, expected: &Summary, what: &str) {
     let scale = |values: &[f64]| values.iter().fold(1.0_f64, |largest, value| largest.max(value.abs()));
     let sizes = [scale(&expected.counts), scale(&expected.entropies), scale(&expected.statistics)];
     for (k, id) in found.ids.iter().enumerate() {
-        let at = expected.ids.iter().position(|other| other == id).expect("the same components");
+        let position = expected.ids.iter().position(|other| other == id).expect("the same components");
         let near = |a: f64, b: f64, size: f64| assert!((a - b).abs() <= 1e-11 * size, "{what}, {id:?}: {a} and {b}");
-        near(found.counts[k], expected.counts[at], sizes[0]);
-        near(found.entropies[k], expected.entropies[at], sizes[1]);
+        near(found.counts[k], expected.counts[position], sizes[0]);
+        near(found.entropies[k], expected.entropies[position], sizes[1]);
         for i in 0..p {
-            near(found.statistics[k * p + i], expected.statistics[at * p + i], sizes[2]);
+            near(found.statistics[k * p + i], expected.statistics[position * p + i], sizes[2]);
         }
     }
 }
 
-/// Gaps of all pairs of components, but for rounding.
+/// Asserts that gaps of all pairs of components are equal, up to rounding.
 fn assert_same_gaps(found: &Summary, units: &RowUnits<'_, f64>, shares: &[Shares]) {
     let size = 1e-11 * (1.0 + units.total_mass());
     for (k, &a) in found.ids.iter().enumerate() {

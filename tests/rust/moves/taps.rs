@@ -1,14 +1,14 @@
-//! Taps that write down what a local step gives each row.
+//! Taps that record the responsibilities of each row.
 
 use std::collections::BTreeMap;
 
 use stickbreak::component::ComponentId;
 use stickbreak::local_step::{Chunk, Tap};
 
-/// Responsibilities of one row; the tail is not among them.
+/// Responsibilities of one row, without the tail.
 pub type Shares = BTreeMap<ComponentId, f64>;
 
-/// Writes down what a local step gives each row.
+/// Records the responsibilities of each row.
 pub struct Watch<'a> {
     pub ids: &'a [ComponentId],
     pub rows: &'a mut [Shares],
@@ -18,18 +18,20 @@ impl Tap for Watch<'_> {
     fn observe(&mut self, chunk: &Chunk<'_>) -> stickbreak::Result<()> {
         let width = chunk.responsibilities.width;
         for unit in 0..chunk.responsibilities.len() {
-            let own = unit * width..(unit + 1) * width;
-            let pairs = chunk.responsibilities.components[own.clone()].iter().zip(&chunk.responsibilities.values[own]);
+            let pairs_of_unit = unit * width..(unit + 1) * width;
+            let pairs = chunk.responsibilities.components[pairs_of_unit.clone()]
+                .iter()
+                .zip(&chunk.responsibilities.values[pairs_of_unit]);
             self.rows[chunk.row_number(unit)] = pairs
                 .filter(|(_, value)| **value > 0.0)
-                .filter_map(|(&at, &value)| Some((*self.ids.get(at as usize)?, value)))
+                .filter_map(|(&position, &value)| Some((*self.ids.get(position as usize)?, value)))
                 .collect();
         }
         Ok(())
     }
 }
 
-/// Counts the components that each row keeps, the tail among them.
+/// Counts the components that each row keeps, including the tail.
 pub struct Count<'a>(pub &'a mut [usize]);
 
 impl Tap for Count<'_> {
@@ -41,7 +43,7 @@ impl Tap for Count<'_> {
     }
 }
 
-/// Writes down every number of each row.
+/// Records every number of each row.
 pub struct All<'a>(pub &'a mut [Vec<f64>]);
 
 impl Tap for All<'_> {

@@ -1,5 +1,5 @@
-//! A move that is not in the registry: all there is of it stands in this file. It merges the two smallest components if
-//! that raises the bound.
+//! A move that is not in the registry and consists of this file alone. It merges the two smallest components if that
+//! raises the bound.
 
 use std::time::Instant;
 
@@ -8,11 +8,11 @@ use serde::de::DeserializeOwned;
 use stickbreak::Result;
 use stickbreak::component::{ComponentId, Edit, EditLog, position};
 use stickbreak::data::ArrayBatches;
-use stickbreak::executor::{Executor, InProcess, LocalOptions, Visit};
+use stickbreak::executor::{Executor, InProcess, Visit};
 use stickbreak::fit::{Engine, Identity, Observer, Position, Run, Settings};
 use stickbreak::fitted::Record;
 use stickbreak::global_step::Globals;
-use stickbreak::local_step::{DocumentOptions, Keep};
+use stickbreak::local_step::Keep;
 use stickbreak::memo::Memo;
 use stickbreak::moves::{
     Merge, Move, MoveKind, MoveState, Moves, Part, Payload, Plan, Planning, Report, Round, RunShape, Settling, Visited,
@@ -21,6 +21,7 @@ use stickbreak::moves::{
 use stickbreak::parallel::Cancel;
 use stickbreak::responsibilities::Sparsity;
 use stickbreak::simd::Scalar;
+use stickbreak::visits::{LocalOptions, RowKind};
 
 use super::problem::{CASES, Problem};
 use super::replay::start;
@@ -29,9 +30,9 @@ const KIND: MoveKind = MoveKind::new("fold");
 
 struct Fold;
 
-/// What visits look for: the two components.
+/// What visits look for: two components.
 type Pair = (ComponentId, ComponentId);
-/// What they find: how many rows have responsibilities for both.
+/// What visits find: the number of rows with responsibilities for both.
 type Overlap = u64;
 
 impl<F: Scalar> Move<F> for Fold {
@@ -55,8 +56,8 @@ impl<F: Scalar> Move<F> for Fold {
 
     fn look(&self, wanted: &Payload, visited: &Visited<'_, F>) -> Result<Option<Payload>> {
         let (a, b) = *wanted.get::<Pair>()?;
-        let has_both = |at: &usize| {
-            let ids: Vec<ComponentId> = visited.responsibilities(*at).into_iter().map(|(id, _)| id).collect();
+        let has_both = |unit: &usize| {
+            let ids: Vec<ComponentId> = visited.responsibilities(*unit).into_iter().map(|(id, _)| id).collect();
             ids.contains(&a) && ids.contains(&b)
         };
         let overlap = (0..visited.look.seen.n_units()).filter(has_both).count() as Overlap;
@@ -109,7 +110,7 @@ impl<F: Scalar> Move<F> for Fold {
 const N: usize = 240;
 const BATCHES: usize = 3;
 
-/// An executor on the other side of a wire.
+/// An executor that passes everything as bytes.
 struct Wire<'a>(InProcess<'a, f64>);
 
 fn sent<T: Serialize + DeserializeOwned>(value: &T) -> T {
@@ -161,21 +162,15 @@ struct Setting<'a> {
 }
 
 impl Setting<'_> {
-    /// A run from eight components, or from a checkpoint.
+    /// Runs from eight components, or from a checkpoint.
     fn run(&self, wire: bool, checkpoint: Option<&[u8]>, observer: &mut dyn Observer) -> Result<Run> {
         let model = &self.problem.model;
         let rows = self.problem.rows();
         let source = ArrayBatches::new(rows.as_ref(), None, BATCHES, Some(1), 0)?;
-        let options = LocalOptions {
-            sparsity: self.sparsity,
-            margin: None,
-            bounds_memory: 0,
-            keep: Keep::Summary,
-            documents: DocumentOptions::USUAL,
-            tree: None,
-        };
+        let options = LocalOptions { sparsity: self.sparsity, margin: None, bounds_memory: 0, keep: Keep::Summary };
         let cancel = Cancel::default();
-        let mut executor = Wire(InProcess::new(model, &source, options, cancel.clone())?.with_moves(self.moves));
+        let mut executor =
+            Wire(InProcess::new(&RowKind, model, &source, options, cancel.clone())?.with_moves(self.moves));
         let position = if let Some(bytes) = checkpoint {
             let (position, states) = Identity::default().read(bytes, BATCHES, model.likelihood.n_statistics())?;
             executor.load_states(&states)?;
@@ -213,8 +208,8 @@ fn known(run: &Run) -> String {
     format!("{:?} {history:?}", run.summary)
 }
 
-/// It merges some components and not others, never lowers the bound, and is the same through bytes and from every
-/// checkpoint.
+/// The move merges some components and not others, never lowers the bound, and gives the same result through bytes and
+/// from every checkpoint.
 #[test]
 fn a_move_needs_nothing_but_its_file() {
     let problem = Problem::new(CASES[0], N, 3, 4, 5);
@@ -235,14 +230,14 @@ fn a_move_needs_nothing_but_its_file() {
         for bytes in &kept.0 {
             assert_eq!(known(&setting.run(true, Some(bytes), &mut ()).expect("a fit")), known(&run));
         }
-        // Without the move, what is left of it in a checkpoint is refused.
+        // Without the move, its state in a checkpoint is refused.
         let merges = Moves::from(Merge);
         let others = Setting { moves: &merges.list(), ..setting };
         assert!(others.run(false, Some(&kept.0[2]), &mut ()).is_err());
     }
 }
 
-/// It goes together with moves of the registry.
+/// The move works together with moves of the registry.
 #[test]
 fn a_move_goes_with_those_of_the_registry() {
     let problem = Problem::new(CASES[0], N, 3, 4, 6);

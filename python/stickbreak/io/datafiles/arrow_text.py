@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stickbreak.io.datafiles.parquet import arrow_table
 from stickbreak.io.datafiles.sources import Source
 
 # Representations of a missing value.
@@ -87,7 +88,7 @@ def write(path: Path, columns: Mapping[str, Any]) -> bool:
         head = io.StringIO()
         csv.writer(head, lineterminator="\n").writerow(columns)
         file.write(head.getvalue().encode())
-        text.write_csv(arrow.table(dict(columns)), file, text.WriteOptions(include_header=False))
+        text.write_csv(arrow_table(arrow, columns), file, text.WriteOptions(include_header=False))
     return True
 
 

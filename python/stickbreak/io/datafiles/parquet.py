@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stickbreak.errors import NotSupported, SourceError
+from stickbreak.errors import NotSupported, SourceError, StickbreakError
 from stickbreak.io import arrays
 from stickbreak.io.datafiles.columns import Choice, named, title
 from stickbreak.io.datafiles.sources import Watch
@@ -88,7 +88,10 @@ class ParquetRows:
         try:
             with self._parquet.ParquetFile(self.path) as file:
                 yield file
-        except (self._pyarrow.ArrowException, OSError) as error:
+        except (StickbreakError, MemoryError):
+            raise
+        except Exception as error:
+            # PyArrow raises various errors for damaged files, some of Python's own where a footer is not UTF-8.
             raise SourceError(f"{self.path}: not a Parquet file, or damaged: {error}") from error
 
     def put_in_order(self, names: Sequence[str]) -> None:
@@ -137,6 +140,19 @@ class ParquetRows:
             raise SourceError(f"{self.path}: does not hold the {self.n_rows} rows that it says it has")
 
 
+def arrow_table(pyarrow: Any, columns: Mapping[str, Any]) -> Any:
+    """Return columns as an Arrow table; values that have no common type become text."""
+    return pyarrow.table({name: _arrow_column(pyarrow, values) for name, values in columns.items()})
+
+
+def _arrow_column(pyarrow: Any, values: Any) -> Any:
+    try:
+        return pyarrow.array(values)
+    except (OverflowError, pyarrow.ArrowException):
+        # Arrow guesses 64 bits with a sign for Python's integers.
+        return pyarrow.array([None if value is None else str(value) for value in values])
+
+
 def write_parquet(path: Path, columns: Mapping[str, Any]) -> None:
     """Write columns to a Parquet file.
 
@@ -148,7 +164,7 @@ def write_parquet(path: Path, columns: Mapping[str, Any]) -> None:
         The file cannot be written.
     """
     pyarrow, parquet = _pyarrow()
-    parquet.write_table(pyarrow.table(dict(columns)), path)
+    parquet.write_table(arrow_table(pyarrow, columns), path)
 
 
 class ParquetFolder:

@@ -16,6 +16,8 @@ STDIN = "-"
 Watch = Callable[[float], object]
 
 _BUFFER_BYTES = 1 << 18
+# Maximum length of a line of a table. A compressed file of zeros would otherwise fill the memory as a single line.
+_LONGEST_LINE = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -52,14 +54,52 @@ class _Watched(io.FileIO):
         return n
 
 
-def of_file(path: Path, watch: Watch | None = None) -> Source:
-    """Return the source of a text file; a .gz file is decompressed while it is read."""
+class _Checked(io.RawIOBase):
+    """Bytes of text; raises an error at a line that is too long to be one."""
+
+    def __init__(self, file: IO[bytes], name: str, longest: int) -> None:
+        self._file = file
+        self._name = name
+        self._longest = longest
+        # Number of bytes since the last line break.
+        self._length = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        content = self._file.read(len(buffer))
+        buffer[: len(content)] = content
+        last = max(content.rfind(b"\n"), content.rfind(b"\r"))
+        self._length = self._length + len(content) if last < 0 else len(content) - last - 1
+        if self._length > self._longest:
+            raise SourceError(f"{self._name}: a line has more than {self._longest} bytes; is this text?")
+        return len(content)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+        super().close()
+
+
+def of_file(path: Path, watch: Watch | None = None, longest_line: int = _LONGEST_LINE) -> Source:
+    """Return the source of a text file; a .gz file is decompressed while it is read.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    watch : callable, optional
+        Called with the fraction of the file read so far.
+    longest_line : int
+        Maximum number of bytes in a line. A longer one raises a `SourceError` when it is read.
+    """
 
     def opened() -> IO[bytes]:
-        return path.open("rb") if watch is None else io.BufferedReader(_Watched(path, watch), _BUFFER_BYTES)
+        file: Any = path.open("rb") if watch is None else io.BufferedReader(_Watched(path, watch), _BUFFER_BYTES)
+        content: Any = _Unzipped(file) if path.suffix.lower() == ".gz" else file
+        return io.BufferedReader(_Checked(content, str(path), longest_line), _BUFFER_BYTES)
 
-    if path.suffix.lower() == ".gz":
-        return Source(str(path), lambda: io.BufferedReader(_Unzipped(opened())))
     return Source(str(path), opened)
 
 

@@ -3,10 +3,9 @@
 use crate::error::Result;
 use crate::likelihood::FromParameters;
 use crate::likelihood::diagonal_gaussian::{DiagonalGaussian, NormalGamma};
-use crate::likelihood::evidence::{
-    Evidence, GammaMoments, Given, MeanTerm, dual_rate, gamma_divergence, least_rate, mean_divergence, mean_precision,
-    shape,
-};
+use crate::likelihood::evidence::{Caution, Evidence, Given};
+use crate::likelihood::gamma_evidence::{GammaMoments, dual_rate, gamma_divergence, least_rate, shape};
+use crate::likelihood::mean_evidence::{MeanTerm, mean_divergence, mean_precision};
 use crate::parameters::{Parameters, Value, vector};
 use crate::suffstats::Sufficient;
 
@@ -25,6 +24,10 @@ fn columns<'a>(
 }
 
 impl Evidence for DiagonalGaussian {
+    fn cautions(&self) -> &'static [(&'static str, Caution)] {
+        &[("shape", Caution::Kept), ("mean_precision", Caution::Capped)]
+    }
+
     fn divergence_of(&self, start: &Parameters) -> Result<f64> {
         let start = Self::build(start, self.frame().clone())?;
         let columns = start.prior().iter().zip(self.prior());

@@ -1,0 +1,62 @@
+"""Tables of other packages: read as Arrow tables with names, or refused, never read by position."""
+
+import sys
+from typing import Any
+
+from stickbreak.checks import describe, invalid_type
+from stickbreak.errors import NotSupported
+
+# Tables whose columns are read as they are.
+_KNOWN = (("pandas", "DataFrame"), ("polars", "DataFrame"), ("pyarrow", "Table"), ("pyarrow", "RecordBatch"))
+# A lazy table is refused later, with what to do about it.
+_LAZY = (("polars", "LazyFrame"),)
+_ALLOWED = "an array, or a table of pandas, Polars or Arrow, or one that has __arrow_c_stream__ or __dataframe__"
+
+
+def is_of(value: object, module: str, kind: str) -> bool:
+    """Return whether a value is an instance of a class of a package, without importing the package."""
+    found = getattr(sys.modules.get(module), kind, None)
+    return isinstance(found, type) and isinstance(value, found)
+
+
+def understood(value: Any, argument: str) -> Any:
+    """Return a table of another package as an Arrow table with its names; return anything else unchanged.
+
+    Raises
+    ------
+    InvalidType
+        The value has names of columns, but no interface of tables.
+    NotSupported
+        It is such a table, and PyArrow, which reads it, is not installed.
+    """
+    if any(is_of(value, *kind) for kind in (*_KNOWN, *_LAZY)):
+        return value
+    # An array of one dimension may have the interface too.
+    if not _has_names(value):
+        return value
+    if not (hasattr(value, "__arrow_c_stream__") or hasattr(value, "__dataframe__")):
+        found = f"{describe(value)}, whose columns have names"
+        raise invalid_type(argument, found, _ALLOWED, "convert it, for example by .to_pandas() or .to_numpy()")
+    try:
+        import pyarrow
+        import pyarrow.interchange
+    except ImportError as error:
+        what = f"{argument}: a table of type {type(value).__name__} needs the package pyarrow"
+        raise NotSupported(f'{what}: pip install "stickbreak[parquet]"') from error
+    try:
+        if hasattr(value, "__arrow_c_stream__"):
+            return pyarrow.table(value)
+        return pyarrow.interchange.from_dataframe(value)
+    except Exception as error:  # of foreign tables, which raise what they like
+        raise invalid_type(argument, f"{describe(value)} that PyArrow cannot read ({error})", _ALLOWED) from error
+
+
+def _has_names(value: Any) -> bool:
+    """Return whether a value is a table: it has the names of several columns of its own."""
+    if hasattr(value, "__dataframe__"):
+        return True
+    try:
+        labels = list(getattr(value, "columns", ()))
+    except Exception:  # an attribute of another meaning
+        return False
+    return bool(labels) and all(isinstance(label, str) for label in labels)

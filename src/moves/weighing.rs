@@ -1,0 +1,83 @@
+//! The weights' part of the bound, and its change as components are merged one after another (mathematics 4.5).
+
+use crate::moves::Judge;
+use crate::process::FreeSticks;
+use crate::simd::Scalar;
+use crate::suffstats::Summary;
+
+/// The counts of all components, from which the weights' part of the bound follows.
+pub(super) struct Weighing<'a, F: Scalar> {
+    judge: &'a Judge<'a, F>,
+    /// In falling order.
+    counts: Vec<f64>,
+    tail: f64,
+    parts: Parts,
+}
+
+/// What is kept of the counts.
+enum Parts {
+    /// N_{>=k} for every k, including the tail: the change by a merge has a closed form.
+    Sums(FreeSticks, Vec<f64>),
+    /// L*(N): the change by a merge is a difference.
+    Bound(f64),
+}
+
+impl<'a, F: Scalar> Weighing<'a, F> {
+    /// Weighs the components of a summary.
+    pub fn new(judge: &'a Judge<'a, F>, total: &Summary) -> Self {
+        let mut counts: Vec<f64> = total.counts.iter().map(|count| count.max(0.0)).collect();
+        counts.sort_unstable_by(|a, b| b.total_cmp(a));
+        let tail = total.tail.map_or(0.0, |tail| tail.count.max(0.0));
+        let mut weighing = Self { judge, counts, tail, parts: Parts::Bound(0.0) };
+        weighing.renew();
+        weighing
+    }
+
+    fn renew(&mut self) {
+        self.parts = match self.judge.free_sticks() {
+            Some(sticks) => {
+                let mut sum = self.tail;
+                let add = |&count: &f64| {
+                    sum += count;
+                    sum
+                };
+                let mut from: Vec<f64> = self.counts.iter().rev().map(add).collect();
+                from.reverse();
+                Parts::Sums(sticks, from)
+            }
+            None => Parts::Bound(self.judge.allocation(self.counts.clone(), self.tail)),
+        };
+    }
+
+    /// The change if two components with these counts become one, nats.
+    pub fn change(&self, counts: [f64; 2]) -> f64 {
+        let [a, b] = self.places(counts);
+        match &self.parts {
+            Parts::Sums(sticks, from) => sticks.change_by_merge(&self.counts, from, a, b),
+            Parts::Bound(before) => self.judge.allocation(self.joined(a, b), self.tail) - before,
+        }
+    }
+
+    /// Makes one component of two with these counts.
+    pub fn merge(&mut self, counts: [f64; 2]) {
+        let [a, b] = self.places(counts);
+        self.counts = self.joined(a, b);
+        self.renew();
+    }
+
+    /// Where two counts stand, the larger one first.
+    fn places(&self, [one, other]: [f64; 2]) -> [usize; 2] {
+        let place = |count: f64| self.counts.partition_point(|&larger| larger > count);
+        let a = place(one.max(other).max(0.0));
+        [a, place(one.min(other).max(0.0)).max(a + 1)]
+    }
+
+    fn joined(&self, a: usize, b: usize) -> Vec<f64> {
+        let both = self.counts[a] + self.counts[b];
+        let mut joined = self.counts.clone();
+        joined.remove(b);
+        joined.remove(a);
+        joined.insert(joined.partition_point(|&larger| larger >= both), both);
+        joined
+    }
+}

@@ -1,0 +1,145 @@
+//! What a kind of unit must provide.
+
+use crate::component::EditLog;
+use crate::data::Dataset;
+use crate::error::Result;
+use crate::global_step::Globals;
+use crate::local_step::{Outcome, Tap, Units};
+use crate::model::Specification;
+use crate::payload::Payload;
+use crate::responsibilities::Sparsity;
+use crate::simd::Scalar;
+use crate::visits::{Asked, Batch};
+
+/// Number of rows per batch and maximum number of batches, if the user does not choose them.
+const ROWS_A_BATCH: usize = 5000;
+const MOST_BATCHES: usize = 20;
+
+/// A fit before any row is read.
+#[derive(Debug, Clone, Copy)]
+pub struct Task<'a> {
+    /// The model.
+    pub specification: &'a Specification,
+    /// Whether rows are sparse.
+    pub is_sparse: bool,
+    /// Whether the algorithm estimates the total, and so never makes a pass over all rows.
+    pub estimates: bool,
+}
+
+/// Size of the data.
+#[derive(Debug, Clone, Copy)]
+pub struct Extent {
+    /// Number of rows.
+    pub rows: usize,
+    /// Maximum number of components.
+    pub units: usize,
+    /// Default number of batches.
+    pub batches: usize,
+    /// Nouns for messages.
+    pub nouns: Nouns,
+}
+
+/// Nouns of a kind of unit in messages.
+#[derive(Debug, Clone, Copy)]
+pub struct Nouns {
+    /// Components, plural.
+    pub components: &'static str,
+    /// Units, plural.
+    pub units: &'static str,
+    /// The parameter of the process that is its number of components.
+    pub n_components: &'static str,
+}
+
+impl Nouns {
+    /// Those of rows.
+    pub const ROWS: Self = Self { components: "components", units: "rows", n_components: "n_components" };
+}
+
+/// A kind of unit and its options.
+pub trait UnitKind<F: Scalar> {
+    /// Refuses a task that these units do not support.
+    ///
+    /// # Errors
+    /// [`crate::Error::NotSupported`] for `units`.
+    fn check(&self, task: &Task<'_>) -> Result<()>;
+
+    /// Limits of the size of `n_rows` rows that have not been read.
+    fn unread(&self, n_rows: usize) -> Extent {
+        Extent { rows: n_rows, units: n_rows, batches: 1, nouns: Nouns::ROWS }
+    }
+
+    /// Size of `n_rows` rows.
+    ///
+    /// # Errors
+    /// [`crate::Error::Source`]; [`crate::Error::InvalidArgument`] for data without units.
+    fn extent(&self, rows: &dyn Dataset<F>, n_rows: usize) -> Result<Extent> {
+        // A batch of sparse rows should hold at least as many values as there are columns.
+        let most_batches = rows.n_stored().map_or(usize::MAX, |n_stored| n_stored / rows.n_columns());
+        let batches = (n_rows / ROWS_A_BATCH).min(most_batches).clamp(1, MOST_BATCHES);
+        Ok(Extent { batches, ..self.unread(n_rows) })
+    }
+
+    /// Number of components kept per unit, of the initial `n_components`.
+    fn sparsity(&self, asked: Sparsity, _n_components: usize) -> Sparsity {
+        asked
+    }
+
+    /// What must be equal to continue from a checkpoint: names of options and their values as text.
+    fn identity(&self) -> Vec<(&'static str, String)>;
+
+    /// Returns a visitor of this number of batches, which has not visited any.
+    fn visitor(&self, n_batches: usize) -> Box<dyn Visitor<F>>;
+}
+
+/// Visits batches of one kind of unit, and holds their local states.
+pub trait Visitor<F: Scalar> {
+    /// Replays the edits that the batch's local state has not yet seen, and runs the local step of its units. The model
+    /// of `batch` has the base measure of `globals`.
+    ///
+    /// # Errors
+    /// [`crate::Error::Source`]; [`crate::Error::Cancelled`]; [`crate::Error::Numerical`]; any error of a tap.
+    fn visit(
+        &mut self,
+        batch: &Batch<'_, F>,
+        globals: &Globals,
+        edits: &EditLog,
+        taps: &mut [&mut dyn Tap],
+    ) -> Result<Outcome>;
+
+    /// Passes the units of a batch to `take`. With a seed, rows can be copied out of units that stand for several.
+    ///
+    /// # Errors
+    /// [`crate::Error::Source`]; errors of `take`.
+    fn show(
+        &mut self,
+        batch: &Batch<'_, F>,
+        seed: Option<u64>,
+        take: &mut dyn FnMut(&dyn Units<F>) -> Result<()>,
+    ) -> Result<()>;
+
+    /// Answers a question about this kind of unit; `None` for any other question.
+    fn answer(&mut self, _batch: &Batch<'_, F>, _asked: &Asked) -> Result<Option<Payload>> {
+        Ok(None)
+    }
+
+    /// Drops caches that depend on the base measure, which has changed.
+    fn rebase(&mut self) {}
+
+    /// Drops the caches of a batch. Results do not change.
+    fn forget(&mut self, batch: usize);
+
+    /// Memory held for a batch, in bytes.
+    fn bytes(&self, batch: usize) -> usize;
+
+    /// Serialises the part of the local state of a batch on which results depend.
+    ///
+    /// # Errors
+    /// [`crate::Error::Format`] if serialisation fails.
+    fn save(&self, batch: usize) -> Result<Vec<u8>>;
+
+    /// Replaces the local state of a batch by a saved one, with empty caches.
+    ///
+    /// # Errors
+    /// [`crate::Error::Format`] for anything else.
+    fn load(&mut self, batch: usize, bytes: &[u8]) -> Result<()>;
+}

@@ -1,0 +1,106 @@
+//! Which nodes to open, and their opening (mathematics 12.3).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::global_step::Globals;
+use crate::local_step::{Frontier, Judging, OpeningCandidate, OpeningRule};
+use crate::rng::key;
+use crate::simd::Scalar;
+use crate::visits::nodes::{NodeVisits, unfit_frontier};
+use crate::visits::{Additive, Batch, Question};
+
+/// Which nodes are worth opening under the globals of the question?
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct JudgeNodes {
+    /// By what nodes are judged.
+    pub rule: OpeningRule,
+    /// The value above which a node is worth opening.
+    pub tolerance: f64,
+    /// Seed of the choice of rows.
+    pub seed: u64,
+    /// Number of rows of a node to look at; smaller nodes are looked at whole.
+    pub n_rows: usize,
+    /// Judge only nodes that are new since the last call.
+    pub fresh: bool,
+}
+
+impl Question for JudgeNodes {
+    const NAME: &'static str = "judge nodes";
+    type Answer = JudgedNodes;
+}
+
+/// The nodes that are worth opening.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct JudgedNodes {
+    /// Batches and their nodes.
+    pub candidates: Vec<(usize, OpeningCandidate)>,
+    /// Number of units.
+    pub n_units: usize,
+}
+
+impl Additive for JudgedNodes {
+    fn add(&mut self, other: Self) {
+        self.candidates.extend(other.candidates);
+        self.n_units += other.n_units;
+    }
+}
+
+/// A request to open nodes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum OpenNodes {
+    /// The listed nodes by batch, ascending.
+    Listed(BTreeMap<usize, Vec<u32>>),
+    /// All nodes: units are rows from now on.
+    All,
+}
+
+impl Question for OpenNodes {
+    const NAME: &'static str = "open nodes";
+    type Answer = ();
+}
+
+impl<F: Scalar> NodeVisits<F> {
+    pub(super) fn judge(
+        &mut self,
+        batch: &Batch<'_, F>,
+        question: &JudgeNodes,
+        globals: Option<&Globals>,
+    ) -> Result<JudgedNodes> {
+        if self.has_rows(batch.index) {
+            return Ok(JudgedNodes::default());
+        }
+        let globals = globals.ok_or_else(|| Error::Format { message: "a question without its globals".into() })?;
+        let scorer = globals.scorer(batch.model)?;
+        let JudgeNodes { rule, tolerance, seed, n_rows, fresh } = *question;
+        let judging = Judging {
+            likelihood: batch.model.likelihood.as_ref(),
+            scorer: scorer.as_ref(),
+            width: batch.width(scorer.as_ref()),
+            rule,
+            tolerance,
+            seed: key(seed, [batch.index as u64]),
+            n_rows,
+            cancel: batch.cancel,
+        };
+        let tree = self.tree(batch)?;
+        let found = judging.candidates(tree, batch.rows()?, fresh)?;
+        let candidates = found.into_iter().map(|candidate| (batch.index, candidate)).collect();
+        Ok(JudgedNodes { candidates, n_units: tree.starts().len() })
+    }
+
+    pub(super) fn open_nodes(&mut self, batch: &Batch<'_, F>, question: &OpenNodes) -> Result<()> {
+        let OpenNodes::Listed(lists) = question else {
+            self.open(batch.index, Frontier::Rows, None);
+            return Ok(());
+        };
+        let Some(list) = lists.get(&batch.index).filter(|_| !self.has_rows(batch.index)) else { return Ok(()) };
+        let list: Vec<usize> = list.iter().map(|&node| node as usize).collect();
+        self.tree(batch)?.open(batch.model.likelihood.as_ref(), batch.rows()?, &list);
+        let tree = self.trees[batch.index].tree.take().ok_or_else(unfit_frontier)?;
+        self.open(batch.index, Frontier::Nodes(tree.starts().to_vec()), Some(tree));
+        Ok(())
+    }
+}

@@ -1,0 +1,81 @@
+"""Tables of packages that are not known by name keep the names of their columns, or are refused."""
+
+from typing import Any
+
+import narwhals
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import stickbreak as sb
+
+ROWS = np.random.default_rng(0).normal([[-5.0, 0.0, 1.0], [5.0, 2.0, 30.0]], size=(40, 2, 3)).reshape(-1, 3)
+FRAME = pd.DataFrame(ROWS, columns=["a", "b", "c"])
+FIT = sb.fit(sb.Mixture(likelihood=sb.DiagonalGaussian()), FRAME, sb.Full(max_passes=5), n_components=2)
+
+
+class Interchange:
+    """A table with the interchange protocol alone, as Modin and cuDF have it."""
+
+    def __init__(self, frame: pl.DataFrame) -> None:
+        self._frame = frame
+
+    def __dataframe__(self, **options: Any) -> Any:
+        return self._frame.to_arrow().__dataframe__(**options)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return self._frame.to_numpy()
+
+
+class ArrowStream(Interchange):
+    """A table with Arrow's stream and the names of its columns, as DuckDB's relations have."""
+
+    columns = ("c", "a", "b")
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self._frame.to_arrow().__arrow_c_stream__(requested_schema)
+
+
+class Opaque:
+    """A table that only has names and converts to an array, as a lazy one of Dask."""
+
+    columns = ("c", "a", "b")
+    shape = ROWS.shape
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return ROWS[:, [2, 0, 1]]
+
+
+REORDERED = pl.DataFrame(ROWS[:, [2, 0, 1]], schema=["c", "a", "b"])
+TABLES = {
+    "narwhals over pandas": narwhals.from_native(FRAME[["c", "a", "b"]]),
+    "narwhals over Polars": narwhals.from_native(REORDERED),
+    "interchange": Interchange(REORDERED),
+    "Arrow stream": ArrowStream(REORDERED),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_columns_are_matched_by_name(name: str) -> None:
+    found = FIT.log_predictive(TABLES[name])
+    assert np.array_equal(found, FIT.log_predictive(FRAME))
+    fit = sb.fit(sb.Mixture(likelihood=sb.DiagonalGaussian()), TABLES[name], sb.Full(max_passes=5), n_components=2)
+    assert fit.column_names == ("c", "a", "b")
+
+
+def test_tables_without_an_interface_are_refused() -> None:
+    with pytest.raises(sb.InvalidType, match="whose columns have names") as caught:
+        FIT.predict(Opaque())
+    assert caught.value.argument == "X"
+
+
+def test_missing_columns_of_other_tables_are_named() -> None:
+    with pytest.raises(sb.InvalidArgument, match="without 'b'"):
+        FIT.predict(narwhals.from_native(FRAME[["c", "a"]]))
+
+
+def test_a_column_is_no_table() -> None:
+    for column in (FRAME["a"], pl.Series("a", ROWS[:, 0])):
+        with pytest.raises(sb.InvalidArgument, match="of shape"):
+            FIT.predict(column)

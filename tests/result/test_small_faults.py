@@ -1,0 +1,93 @@
+"""Results that pickle, typed errors of odd arguments, and files that killed writers left."""
+
+import contextlib
+import copy
+import multiprocessing
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stickbreak as sb
+from stickbreak.io import files
+
+X = np.random.default_rng(0).normal([[-5.0, 0.0], [5.0, 2.0]], size=(30, 2, 2)).reshape(-1, 2)
+MODEL = sb.Mixture(likelihood=sb.Gaussian())
+FIT = sb.fit(MODEL, X, sb.Full(max_passes=5), n_components=2)
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))])
+def test_densities_pickle_and_copy(copied: Any) -> None:
+    for density in (FIT.marginal([1, 0]), FIT.conditional({0: 1.0}), FIT.marginal([0, 1], plug_in=True).marginal(1)):
+        again = copied(density)
+        assert again.columns == density.columns
+        rows = X[:, list(density.columns)]
+        assert np.array_equal(again.log_density(rows), density.log_density(rows))
+        assert np.array_equal(again.means, density.means)
+
+
+def test_odd_arguments_have_typed_errors() -> None:
+    trace = sb.sample(MODEL, X, draws=2, warmup=1, chains=1, progress=False)
+    calls: list[tuple[str, Any]] = [
+        ("columns", lambda: FIT.marginal(np.array(1))),  # type: ignore[arg-type]
+        ("rows", lambda: trace.similarity([[1, 2], [3]])),  # type: ignore[list-item]
+        ("suggestions", lambda: sb.Advice("x", suggestions=3)),  # type: ignore[arg-type]
+    ]
+    for argument, call in calls:
+        with pytest.raises(sb.InvalidType) as caught:
+            call()
+        assert caught.value.argument == argument
+
+
+@pytest.mark.parametrize("value", [3, [1], {"a": 1}, None, True])
+def test_damaged_headers_of_traces_and_hierarchies(value: Any, tmp_path: Path) -> None:
+    trace = sb.sample(MODEL, X, draws=2, warmup=1, chains=1, progress=False)
+    tree = sb.hierarchy(MODEL, X)
+    for result, kind in ((trace, files.TRACE), (tree, files.HIERARCHY)):
+        path = tmp_path / "result.safetensors"
+        result.save(path)
+        header, arrays = files.read(path, kind)
+        for place in places(header):
+            changed = copy.deepcopy(header)
+            inner = changed
+            for key in place[:-1]:
+                inner = inner[key]
+            inner[place[-1]] = value
+            files.write(path, changed, arrays, kind)
+            with contextlib.suppress(sb.ModelFileError):
+                sb.load(path)
+
+
+def places(value: Any, start: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The paths to all entries of a header."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    found = [(*start, key) for key, _ in inner]
+    return found + [path for key, each in inner for path in places(each, (*start, key))]
+
+
+def leave_a_part(target: Path) -> None:
+    with files.replacing(target) as part:
+        part.write_bytes(b"half")
+        os._exit(9)
+
+
+def test_parts_of_killed_writers_are_removed(tmp_path: Path) -> None:
+    target = tmp_path / "fit.safetensors"
+    writer = multiprocessing.get_context("spawn").Process(target=leave_a_part, args=(target,))
+    writer.start()
+    writer.join()
+    assert len(list(tmp_path.iterdir())) == 1
+    with files.replacing(target) as part:
+        alive = part
+        part.write_bytes(b"at work")
+        with files.replacing(target) as other:
+            other.write_bytes(b"whole")
+        assert alive.exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["fit.safetensors"]
+    foreign = tmp_path / f".fit.safetensors.00000000.{writer.pid}.ab.part"
+    foreign.touch()
+    FIT.save(target)
+    assert foreign.exists()
