@@ -5,16 +5,17 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use stickbreak::component::{ComponentId, Edit, EditLog, position};
 use stickbreak::data::{ArrayBatches, DenseRows, Rows, TableRows, moments};
-use stickbreak::executor::{Executor, InProcess, LocalOptions};
+use stickbreak::executor::{Executor, InProcess};
 use stickbreak::global_step::Globals;
 use stickbreak::likelihood::demands;
-use stickbreak::local_step::{DocumentOptions, Keep};
+use stickbreak::local_step::Keep;
 use stickbreak::memo::Memo;
 use stickbreak::model::{Model, Named, Specification};
 use stickbreak::moves::{Judge, Merge, MoveState, Moves, Part, Report, Round, is_gain};
 use stickbreak::parallel::Cancel;
 use stickbreak::responsibilities::Sparsity;
 use stickbreak::suffstats::Summary;
+use stickbreak::visits::{LocalOptions, RowKind};
 
 use super::problem::{CASES, Case, Problem, unit_covariance};
 use super::replay::start;
@@ -36,15 +37,8 @@ fn passes(model: &Model<f64>, rows: &dyn Rows<f64>, labels: &[u32], sparsity: Sp
     let (n_batches, cancel, moves) = (3, Cancel::default(), Moves::from(Merge));
     let moves = moves.list();
     let source = ArrayBatches::new(rows, None, n_batches, Some(1), 0).expect("enough rows");
-    let options = LocalOptions {
-        sparsity,
-        margin: None,
-        bounds_memory: 0,
-        keep: Keep::Summary,
-        documents: DocumentOptions::USUAL,
-        tree: None,
-    };
-    let mut executor = InProcess::new(model, &source, options, cancel.clone()).expect("in memory");
+    let options = LocalOptions { sparsity, margin: None, bounds_memory: 0, keep: Keep::Summary };
+    let mut executor = InProcess::new(&RowKind, model, &source, options, cancel.clone()).expect("in memory");
     let k = labels.iter().max().map_or(0, |&label| label as usize + 1);
     let (mut edits, mut state) = (EditLog::with_components(k), MoveState::default());
     let start = start(model, rows, None, &edits.components().expect("one append"), labels);
