@@ -383,6 +383,26 @@ impl Summary {
         }
         Ok(())
     }
+
+    /// Adds the component at `gone`, which is about to be removed, to the one at `keep`; `gap` is their merge-entropy
+    /// gap.
+    fn absorb(&mut self, keep: usize, gone: usize, gap: f64) {
+        self.counts[keep] += self.counts[gone];
+        self.entropies[keep] += self.entropies[gone] - gap;
+        self.documents.iter_mut().for_each(|documents| documents.merge(keep, gone));
+        let p = self.n_statistics;
+        match &mut self.sparse {
+            Some(sparse) => {
+                let gone = std::mem::take(&mut sparse.components[gone]);
+                sparse.components[keep].add(&gone, 1.0);
+            }
+            None => {
+                for i in 0..p {
+                    self.statistics[keep * p + i] += self.statistics[gone * p + i];
+                }
+            }
+        }
+    }
 }
 
 /// Permutes pieces of `p` numbers into the order of `from`, in place, because a total may take most of the memory of a

@@ -11,15 +11,30 @@ pub(super) struct Weighing<'a, F: Scalar> {
     /// In falling order.
     counts: Vec<f64>,
     tail: f64,
-    parts: Parts,
+    formula: Formula,
 }
 
-/// What is kept of the counts.
-enum Parts {
-    /// N_{>=k} for every k, including the tail: the change by a merge has a closed form.
-    Sums(FreeSticks, Vec<f64>),
-    /// L*(N): the change by a merge is a difference.
-    Bound(f64),
+/// How changes are computed.
+enum Formula {
+    /// In closed form, from N_{>=k} for every k, including the tail.
+    Closed(FreeSticks, Vec<f64>),
+    /// As a difference from this bound.
+    Difference(f64),
+}
+
+impl Formula {
+    fn of<F: Scalar>(judge: &Judge<'_, F>, counts: &[f64], tail: f64) -> Self {
+        let Some(sticks) = judge.free_sticks() else {
+            return Self::Difference(judge.allocation(counts.to_vec(), tail));
+        };
+        let add = |sum: &mut f64, count: &f64| {
+            *sum += count;
+            Some(*sum)
+        };
+        let mut from: Vec<f64> = counts.iter().rev().scan(tail, add).collect();
+        from.reverse();
+        Self::Closed(sticks, from)
+    }
 }
 
 impl<'a, F: Scalar> Weighing<'a, F> {
@@ -28,33 +43,16 @@ impl<'a, F: Scalar> Weighing<'a, F> {
         let mut counts: Vec<f64> = total.counts.iter().map(|count| count.max(0.0)).collect();
         counts.sort_unstable_by(|a, b| b.total_cmp(a));
         let tail = total.tail.map_or(0.0, |tail| tail.count.max(0.0));
-        let mut weighing = Self { judge, counts, tail, parts: Parts::Bound(0.0) };
-        weighing.renew();
-        weighing
-    }
-
-    fn renew(&mut self) {
-        self.parts = match self.judge.free_sticks() {
-            Some(sticks) => {
-                let mut sum = self.tail;
-                let add = |&count: &f64| {
-                    sum += count;
-                    sum
-                };
-                let mut from: Vec<f64> = self.counts.iter().rev().map(add).collect();
-                from.reverse();
-                Parts::Sums(sticks, from)
-            }
-            None => Parts::Bound(self.judge.allocation(self.counts.clone(), self.tail)),
-        };
+        let formula = Formula::of(judge, &counts, tail);
+        Self { judge, counts, tail, formula }
     }
 
     /// The change if two components with these counts become one, nats.
     pub fn change(&self, counts: [f64; 2]) -> f64 {
         let [a, b] = self.places(counts);
-        match &self.parts {
-            Parts::Sums(sticks, from) => sticks.change_by_merge(&self.counts, from, a, b),
-            Parts::Bound(before) => self.judge.allocation(self.joined(a, b), self.tail) - before,
+        match &self.formula {
+            Formula::Closed(sticks, from) => sticks.change_by_merge(&self.counts, from, a, b),
+            Formula::Difference(before) => self.judge.allocation(self.joined(a, b), self.tail) - before,
         }
     }
 
@@ -62,7 +60,7 @@ impl<'a, F: Scalar> Weighing<'a, F> {
     pub fn merge(&mut self, counts: [f64; 2]) {
         let [a, b] = self.places(counts);
         self.counts = self.joined(a, b);
-        self.renew();
+        self.formula = Formula::of(self.judge, &self.counts, self.tail);
     }
 
     /// Where two counts stand, the larger one first.

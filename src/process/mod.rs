@@ -8,6 +8,7 @@ mod concentration;
 mod dirichlet_process;
 mod documents;
 mod finite_dirichlet;
+mod free_sticks;
 mod gamma;
 mod gamma_sticks;
 mod generalized_gamma;
@@ -34,12 +35,12 @@ pub use concentration::Concentration;
 pub use dirichlet_process::DirichletProcess;
 pub use documents::Documents;
 pub use finite_dirichlet::FiniteDirichlet;
+pub use free_sticks::FreeSticks;
 pub use gamma::Gamma;
 pub use generalized_gamma::NormalizedGeneralizedGamma;
 pub use latent_dirichlet::LatentDirichlet;
 pub use partitions::{Auxiliary, Occupancy, Partitions, ProcessState};
 pub use pitman_yor::PitmanYor;
-pub use sticks::FreeSticks;
 pub use weights::{Allocation, WeightSource, Weights};
 
 /// A prior on weights and partitions. Its faces say what it supports, and an algorithm refuses a process without the

@@ -37,24 +37,10 @@ impl Summary {
             return Ok(());
         }
         let found = self.places_and_gaps(merges)?;
-        let p = self.n_statistics;
         let mut is_kept = vec![true; self.n_components()];
-        for (a, b, gap) in found {
-            is_kept[b] = false;
-            self.counts[a] += self.counts[b];
-            self.entropies[a] += self.entropies[b] - gap;
-            self.documents.iter_mut().for_each(|documents| documents.merge(a, b));
-            match &mut self.sparse {
-                Some(sparse) => {
-                    let gone = std::mem::take(&mut sparse.components[b]);
-                    sparse.components[a].add(&gone, 1.0);
-                }
-                None => {
-                    for i in 0..p {
-                        self.statistics[a * p + i] += self.statistics[b * p + i];
-                    }
-                }
-            }
+        for (keep, gone, gap) in found {
+            is_kept[gone] = false;
+            self.absorb(keep, gone, gap);
         }
         retain(&mut self.ids, &is_kept);
         self.retain(&is_kept);

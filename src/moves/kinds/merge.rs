@@ -18,6 +18,7 @@ use crate::moves::{
 use crate::parallel::{Cancel, map, try_map};
 use crate::parameters::Parameters;
 use crate::registry::Entry;
+use crate::responsibilities::best_of;
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
@@ -36,7 +37,7 @@ type IdPair = (ComponentId, ComponentId);
 
 /// For pairs, smaller identity first, what the second-best components of rows have of these rows: the sum of mass x
 /// responsibility over the rows of which the two have most.
-type Shared = BTreeMap<IdPair, f64>;
+type SharedRows = BTreeMap<IdPair, f64>;
 
 /// Merges have no parameters.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -111,12 +112,12 @@ impl<F: Scalar> Move<F> for Merge {
         let by_block = map(blocks.len(), |at| {
             let mut shared: HashMap<(u32, u32), f64> = HashMap::new();
             for (unit, components, values) in blocks[at].units().filter(|(_, components, _)| components.len() > 1) {
-                let (a, b, second) = two_largest(components, values);
+                let (a, b, second) = best_pair(components, values);
                 *shared.entry((a.min(b), a.max(b))).or_default() += look.units.mass(unit) * second;
             }
             shared
         });
-        let mut shared = Shared::new();
+        let mut shared = SharedRows::new();
         for ((a, b), sum) in by_block.into_iter().flatten() {
             // The tail is no component.
             if let (Some(&a), Some(&b)) = (look.ids.get(a as usize), look.ids.get(b as usize)) {
@@ -127,8 +128,8 @@ impl<F: Scalar> Move<F> for Merge {
     }
 
     fn take(&self, _: &Payload, found: Option<Payload>, findings: Payload) -> Result<Payload> {
-        let mut all = found.map_or_else(|| Ok(Shared::default()), Payload::into_value)?;
-        for (pair, sum) in findings.into_value::<Shared>()? {
+        let mut all = found.map_or_else(|| Ok(SharedRows::default()), Payload::into_value)?;
+        for (pair, sum) in findings.into_value::<SharedRows>()? {
             *all.entry(pair).or_default() += sum;
         }
         Ok(Payload::new(all))
@@ -158,25 +159,21 @@ impl<F: Scalar> Move<F> for Merge {
     fn fits(&self, state: &MoveState, _: &RunShape<'_>) -> bool {
         state.own.get::<Ranking>(&KIND).is_ok_and(|own| own.is_none_or(|own| own.fits()))
             && state.plan.wanted.get::<()>(&KIND).is_ok()
-            && state.found.own.get::<Shared>(&KIND).is_ok()
+            && state.found.own.get::<SharedRows>(&KIND).is_ok()
     }
 }
 
-/// The two components with the largest responsibilities for a unit, and the second largest responsibility.
-fn two_largest(components: &[u32], values: &[f64]) -> (u32, u32, f64) {
-    let mut best = [(0, f64::NEG_INFINITY); 2];
-    for (&component, &value) in components.iter().zip(values) {
-        if value > best[0].1 {
-            best = [(component, value), best[0]];
-        } else if value > best[1].1 {
-            best[1] = (component, value);
-        }
-    }
-    (best[0].0, best[1].0, best[1].1)
+/// The two components with the largest responsibilities for a unit that has two, and the second largest responsibility.
+fn best_pair(components: &[u32], values: &[f64]) -> (u32, u32, f64) {
+    let first = best_of(components, values);
+    let others = components.iter().zip(values).filter(|(component, _)| **component != first);
+    let larger = |one: (u32, f64), (&other, &value): (&u32, &f64)| if value > one.1 { (other, value) } else { one };
+    let (second, value) = others.fold((first, 0.0), larger);
+    (first, second, value)
 }
 
 /// For each component the pairs with those that share most of its rows.
-fn most_shared(shared: &Shared) -> Vec<IdPair> {
+fn most_shared(shared: &SharedRows) -> Vec<IdPair> {
     let mut pairs: Vec<(&IdPair, &f64)> = shared.iter().collect();
     pairs.sort_by(|x, y| y.1.total_cmp(x.1).then(x.0.cmp(y.0)));
     let mut listed: BTreeMap<ComponentId, usize> = BTreeMap::new();

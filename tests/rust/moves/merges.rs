@@ -165,8 +165,8 @@ fn merges_are_those_of_the_plain_rule() {
     }
 }
 
-/// Of many components only neighbours are ranked. Among them is nearly always the partner with which a merge gains most,
-/// whatever the likelihood and the form of the rows. With few columns of bits, there are many such partners.
+/// Of many components only neighbours are ranked. They nearly always include the partner with which a merge gains most,
+/// whatever the likelihood and the form of the rows. With few columns of bits, many partners are as good.
 #[test]
 fn neighbours_include_the_best_partners() {
     let (k, n, tried) = (202_u32, 404, 20);
@@ -187,7 +187,9 @@ fn neighbours_include_the_best_partners() {
             pass.pairs.contains(&(ids[*a.min(&best)], ids[*a.max(&best)]))
         };
         let n_listed = (0..tried).filter(is_listed).count();
-        println!("{case:?}: {n_listed} of {tried}");
+        let least = if case.likelihood == "Bernoulli" { tried / 4 } else { tried / 2 };
+        println!("{case:?} {n_listed}");
+        assert!(n_listed >= least, "{case:?}: {n_listed} of {tried}");
     }
 }
 
