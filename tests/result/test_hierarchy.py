@@ -250,7 +250,7 @@ def test_models_are_refused_before_a_fit(monkeypatch, likelihood, process, said)
     def never(*_, **__):
         raise AssertionError("a fit was begun")
 
-    monkeypatch.setattr("stickbreak.run.sampling.run_fit", never)
+    monkeypatch.setattr("stickbreak._core.estimate", never)
     model = sb.Mixture(likelihood=likelihood, process=process)
     with pytest.raises(sb.NotSupported, match=said):
         sb.hierarchy(model, X)

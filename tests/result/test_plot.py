@@ -479,4 +479,4 @@ def test_the_extra_installs_all_that_pictures_import(checkout: Path) -> None:
     extras = tomllib.loads((checkout / "pyproject.toml").read_text(encoding="utf-8"))["project"][
         "optional-dependencies"
     ]
-    assert {requirement.split(">=")[0] for requirement in extras["plot"]} == {"matplotlib", "scipy"}
+    assert {requirement.split(">=")[0] for requirement in extras["plot"]} == {"matplotlib"}
