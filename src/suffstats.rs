@@ -162,7 +162,7 @@ impl Summary {
     /// Adds another summary of the same components, in any order.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] if a component of `other` is unknown here.
+    /// [`crate::Error::InvalidArgument`] if a component of `other` is unknown here.
     pub fn add(&mut self, other: &Self) -> Result<()> {
         self.combine(other, 1.0)
     }
@@ -280,7 +280,7 @@ impl Summary {
     /// Replaces the components of `other`, all of which must be known here. Their gaps become unknown.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] if a component of `other` is unknown here.
+    /// [`crate::Error::InvalidArgument`] if a component of `other` is unknown here.
     pub fn put(&mut self, other: &Self) -> Result<()> {
         let p = self.n_statistics;
         for (k, &id) in other.ids.iter().enumerate() {
@@ -344,7 +344,7 @@ impl Summary {
     /// Replays an edit of the list of components (mathematics 4.5).
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] if the edit does not fit, or a merge needs an unknown gap.
+    /// [`crate::Error::InvalidArgument`] if the edit does not fit, or a merge needs an unknown gap.
     pub fn apply(&mut self, edit: &Edit) -> Result<()> {
         let before = self.ids.clone();
         match edit {

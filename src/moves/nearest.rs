@@ -39,7 +39,9 @@ fn centres<'a, F: Scalar>(likelihood: &dyn Likelihood<F>, averages: &Summary) ->
         averages.components().into_iter().map(|average| centre(likelihood, average)).collect::<Result<_>>()?;
     let squares = likelihood.squares().len();
     let mut nodes = Nodes::new(all.first().map_or(0, |node| node.mean.len()), squares);
-    all.iter().for_each(|node| nodes.push(node));
+    for node in &all {
+        nodes.push(node);
+    }
     Ok(NodeUnits::new(likelihood, Cow::Owned(nodes)))
 }
 

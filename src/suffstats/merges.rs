@@ -71,18 +71,17 @@ impl Summary {
         retain(&mut self.counts, is_kept);
         retain(&mut self.entropies, is_kept);
         self.documents.iter_mut().for_each(|documents| documents.retain(is_kept));
-        match &mut self.sparse {
-            Some(sparse) => retain(&mut sparse.components, is_kept),
-            None => {
-                let p = self.n_statistics;
-                let mut n = 0;
-                for k in (0..is_kept.len()).filter(|&k| is_kept[k]) {
-                    self.statistics.copy_within(k * p..(k + 1) * p, n * p);
-                    n += 1;
-                }
-                self.statistics.truncate(n * p);
-            }
+        if let Some(sparse) = &mut self.sparse {
+            retain(&mut sparse.components, is_kept);
+            return;
         }
+        let p = self.n_statistics;
+        let mut n = 0;
+        for k in (0..is_kept.len()).filter(|&k| is_kept[k]) {
+            self.statistics.copy_within(k * p..(k + 1) * p, n * p);
+            n += 1;
+        }
+        self.statistics.truncate(n * p);
     }
 }
 

@@ -400,6 +400,8 @@ fn edits_of(merges: &[IdPair]) -> Vec<Edit> {
 fn carry_out(memo: &mut Memo, edits: &mut EditLog, merges: Vec<IdPair>) -> Result<Vec<IdPair>> {
     let all = edits_of(&merges);
     memo.apply_all(&all)?;
-    all.into_iter().for_each(|edit| edits.push(edit));
+    for edit in all {
+        edits.push(edit);
+    }
     Ok(merges)
 }

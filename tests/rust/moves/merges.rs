@@ -188,7 +188,6 @@ fn neighbours_include_the_best_partners() {
         };
         let n_listed = (0..tried).filter(is_listed).count();
         let least = if case.likelihood == "Bernoulli" { tried / 4 } else { tried / 2 };
-        println!("{case:?} {n_listed}");
         assert!(n_listed >= least, "{case:?}: {n_listed} of {tried}");
     }
 }
