@@ -24,7 +24,7 @@ def with_copies(rows: np.ndarray) -> np.ndarray:
     return np.column_stack([rows, 3.0 * rows - 2.0])
 
 
-@pytest.mark.parametrize("own", [sb.Gaussian, sb.ZeroMeanGaussian, sb.DiagonalGaussian])
+@pytest.mark.parametrize("kind", [sb.Gaussian, sb.ZeroMeanGaussian, sb.DiagonalGaussian])
 @pytest.mark.parametrize("n_constant", [1, 4])
 def test_constant_columns_change_nothing(kind: type, n_constant: int) -> None:
     rows = blobs()
@@ -138,7 +138,7 @@ def test_what_is_given_is_not_taken_away() -> None:
         assert sb.fit(sb.Mixture(likelihood=given), rows, n_components=3, progress=False).support.rank == 4
 
 
-@pytest.mark.parametrize("own", [sb.Gaussian, sb.ZeroMeanGaussian, sb.DiagonalGaussian])
+@pytest.mark.parametrize("kind", [sb.Gaussian, sb.ZeroMeanGaussian, sb.DiagonalGaussian])
 def test_the_shown_model_leaves_the_same_out(kind: type) -> None:
     rows = np.column_stack([blobs() * [1e-3, 1.0, 50.0], np.full(400, 7.0)])
     rows = rows if kind is sb.DiagonalGaussian else np.column_stack([rows, rows[:, :3] @ [1.0, 2.0, -3.0]])
@@ -187,7 +187,7 @@ def test_compare_refuses_another_support() -> None:
         fitted(rows).compare(fitted(other))
 
 
-@pytest.mark.parametrize("own", [sb.Gaussian, sb.ZeroMeanGaussian])
+@pytest.mark.parametrize("kind", [sb.Gaussian, sb.ZeroMeanGaussian])
 def test_through_a_file(kind: type, tmp_path: Path) -> None:
     rows = np.column_stack([with_copies(30.0 * blobs()), np.full(400, 7.0)])
     fit = fitted(rows, kind())

@@ -124,19 +124,20 @@ def settle_merges(
     pairs: Sequence[tuple[int, int]],
     weights: Array | None = None,
 ) -> Merged:
-    """Merge the best remaining pair, each component once, as long as that raises the bound."""
+    """Merge pairs in the order of their gains before any merge, each component once, if they still raise the bound."""
     names = list(range(responsibilities.shape[1]))
-    left, changes = list(pairs), []
-    while left:
-        ledger = Ledger.of(rows, responsibilities, mixture, weights)
-        gains = [ledger.merge_change(*sorted(names.index(name) for name in pair)) for pair in left]
-        best = int(np.argmax(gains))
-        if gains[best] <= 0.0:
-            break
-        changes.append(gains[best])
-        taken = left[best]
-        a, b = sorted(names.index(name) for name in taken)
-        responsibilities = merged(responsibilities, a, b)
-        names.pop(b)
-        left = [pair for pair in left if not set(pair) & set(taken)]
+    ledger = Ledger.of(rows, responsibilities, mixture, weights)
+    first = {pair: ledger.merge_change(*pair) for pair in pairs}
+    taken: set[int] = set()
+    changes = []
+    for pair in sorted((pair for pair in pairs if first[pair] > 0.0), key=lambda pair: -first[pair]):
+        if taken & set(pair):
+            continue
+        a, b = sorted(names.index(name) for name in pair)
+        gain = Ledger.of(rows, responsibilities, mixture, weights).merge_change(a, b)
+        if gain > 0.0:
+            changes.append(gain)
+            responsibilities = merged(responsibilities, a, b)
+            names.pop(b)
+            taken |= set(pair)
     return Merged(responsibilities, changes)

@@ -93,7 +93,7 @@ def test_an_open_tree_is_its_rows_under_every_objective(likelihood: str, dtype: 
 
 
 @given(
-    n=st.integers(1, 60),
+    n=st.integers(4, 60),
     dimension=st.integers(1, 4),
     seed=st.integers(0, 1000),
     depth=st.integers(0, 6),
