@@ -27,7 +27,8 @@ export PYO3_BUILD_EXTENSION_MODULE := 1
 # A test has one thread unless threads are its subject (tests/conftest.py), and there is one process a core.
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile
 CARGO_TEST := RAYON_NUM_THREADS=1 cargo test
-# Not the example, a program that compiles the generic core again: the integration tests run it.
+# Not the example, a program that compiles the generic core again: the integration tests run it. (`cargo test --lib`
+# would compile the binding as a test, which it has none of.)
 TARGETS := --lib --tests
 
 .PHONY: help
@@ -40,18 +41,18 @@ demo: release ## fit half a million image patches; the model and a figure go to 
 
 .PHONY: test
 test: $(STAMPS)/dev checked ## all tests but the slow and the long ones
-	$(CARGO_TEST) $(TARGETS)
+	$(CARGO_TEST) --tests
 	$(CARGO_TEST) --doc
 	$(PYTEST)
 
 .PHONY: test-moves
 test-moves: $(STAMPS)/dev checked ## the tests of moves; with MOVE=delete those of one and of all together
-	$(CARGO_TEST) $(TARGETS) moves::
+	$(CARGO_TEST) --tests moves::
 	$(PYTEST) tests/moves $(if $(MOVE),-k "$(MOVE) or all")
 
 .PHONY: test-slow
 test-slow: $(STAMPS)/dev checked ## the slow tests: all combinations, real data, many rows
-	$(CARGO_TEST) $(TARGETS) -- --ignored
+	$(CARGO_TEST) --tests -- --ignored
 	$(PYTEST) -m slow
 
 .PHONY: test-long
