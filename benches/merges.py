@@ -8,18 +8,15 @@ k-means++ with 810 components for 400 clusters, for two passes.
 python benches/merges.py [K ...]
 """
 
-import os
-import platform
-import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import stickbreak as sb
+from common.head import print_head
 
 N, D, PASSES = 30_000, 16, 6
 SIZES = (200, 400, 800, 3000)
@@ -68,15 +65,8 @@ def compare(name: str, k: int, rows: Array, n_passes: int, **options: Any) -> No
         )
 
 
-def processor() -> str:
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines() if Path("/proc/cpuinfo").exists() else []
-    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.processor())
-
-
 def main() -> None:
-    root = Path(__file__).resolve().parents[1]
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=root, capture_output=True, text=True)
-    print(f"commit {commit.stdout.strip()}, {time.strftime('%Y-%m-%d')}, {processor()}; load {os.getloadavg()[0]:.1f}")
+    print_head()
     print(
         f"\n{'K':>5}  {'start':<8} {'merges':<8} {'first':>8} {'later':>8} {'accepted':>8} {'K then':>6} {'bound':>14}"
     )

@@ -33,7 +33,7 @@ pub fn main() -> Result<()> {
         init: &Init::KmeansPlusPlus,
         settings: &Settings { moves: Moves::all(), max_passes: 100, tol: 1e-6, ..Settings::default() },
     };
-    let fitted = fit(&job, None, &mut (), &Cancel::default())?;
+    let fitted = fit(&job, None, &(), &Cancel::default())?;
 
     println!("{} after {} passes", fitted.stop_reason.name(), fitted.history.len());
     println!("evidence lower bound: {:.1} nats", fitted.elbo);

@@ -29,6 +29,7 @@ MEASURED = {
     "rust/local_step.txt": KERNELS,
     "rust/samplers.txt": CHAINS,
     "rust/trees.txt": CHAINS,
+    "merges.txt": ("src/moves",),
     "samplers.txt": CHAINS,
     "papers/tree_guided.txt": CHAINS,
 }

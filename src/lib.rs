@@ -20,7 +20,7 @@
 //!     init: &Init::KmeansPlusPlus,
 //!     settings: &Settings { moves: Moves::all(), max_passes: 100, tol: 1e-6, ..Settings::default() },
 //! };
-//! let fitted = fit(&job, None, &mut (), &Cancel::default())?;
+//! let fitted = fit(&job, None, &(), &Cancel::default())?;
 //! assert_eq!(fitted.summary.counts.len(), 2);
 //!
 //! let labels = fitted.assign(&rows, 1, false, &Cancel::default())?.components;
@@ -38,6 +38,7 @@ pub mod component;
 pub mod data;
 pub mod elbo;
 pub mod error;
+pub mod events;
 pub mod evidence;
 pub mod executor;
 pub mod fit;

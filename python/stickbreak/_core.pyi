@@ -5,7 +5,6 @@ weights are float64 (n,).
 A specification travels as a pair (name, parameters); a parameter that is None follows the data.
 """
 
-from collections.abc import Callable
 from typing import Any, final
 
 import numpy as np
@@ -57,8 +56,7 @@ def sample(
     plan: ChainPlan,
     init: str | NDArray[np.int64],
     partitions: NDArray[np.int32],
-    listens: bool,
-    observe: Callable[[dict[str, Any]], bool],
+    observer: Observer,
 ) -> tuple[dict[str, Any], SampledModel]: ...
 
 @final

@@ -6,9 +6,9 @@ use std::time::Instant;
 use crate::component::Edit;
 use crate::elbo;
 use crate::error::{Error, Result};
+use crate::events::{Event, Observer};
 use crate::evidence;
 use crate::executor::Executor;
-use crate::fit::observer::Observer;
 use crate::fit::position::{Identity, Position};
 use crate::fit::settings::Settings;
 use crate::fitted::{Record, StopReason};
@@ -65,7 +65,7 @@ impl<F: Scalar> Engine<'_, F> {
         mut self,
         executor: &mut dyn Executor,
         mut position: Position,
-        observer: &mut dyn Observer,
+        observer: &dyn Observer,
         cancel: &Cancel,
     ) -> Result<Run> {
         let mut error = None;
@@ -103,7 +103,7 @@ impl<F: Scalar> Engine<'_, F> {
             position.history.push(record.clone());
             position.tree.wait();
             (position.pass, position.done, position.work) = (position.pass + 1, 0, Work::default());
-            if observer.on_pass(&record) {
+            if observer.on_event(0, Event::Pass(record)) {
                 // An interrupt may have arrived while the record was shown.
                 break if cancel.check().is_err() { StopReason::Interrupted } else { StopReason::Callback };
             }
@@ -145,7 +145,7 @@ impl<F: Scalar> Engine<'_, F> {
         &self,
         executor: &mut dyn Executor,
         position: &Position,
-        observer: &mut dyn Observer,
+        observer: &dyn Observer,
         cancel: &Cancel,
     ) -> Result<(Summary, f64)> {
         let n_batches = executor.n_batches();
@@ -154,7 +154,7 @@ impl<F: Scalar> Engine<'_, F> {
         for batch in 0..n_batches {
             cancel.check()?;
             total.add(&executor.visit(batch, &globals, &position.edits, &Plan::default())?.summary)?;
-            observer.on_batch(position.pass, batch + 1, n_batches);
+            report_batch(observer, position.pass, batch + 1, n_batches);
         }
         if let Some(edit) = self.falling(&total)? {
             total.apply(&edit)?;
@@ -242,7 +242,7 @@ impl<F: Scalar> Engine<'_, F> {
         &self,
         executor: &mut dyn Executor,
         position: &mut Position,
-        observer: &mut dyn Observer,
+        observer: &dyn Observer,
         cancel: &Cancel,
     ) -> Result<()> {
         let n_batches = executor.n_batches();
@@ -270,7 +270,7 @@ impl<F: Scalar> Engine<'_, F> {
             self.settings.algorithm.take(&mut position.memo, batch as usize, visit.summary, visits)?;
             position.work += visit.work;
             position.done += 1;
-            observer.on_batch(pass, position.done, n_batches);
+            report_batch(observer, pass, position.done, n_batches);
             if position.done < n_batches {
                 self.offer_checkpoint(executor, position, observer, false)?;
             }
@@ -318,12 +318,12 @@ impl<F: Scalar> Engine<'_, F> {
         &self,
         executor: &mut dyn Executor,
         position: &Position,
-        observer: &mut dyn Observer,
+        observer: &dyn Observer,
         last: bool,
     ) -> Result<()> {
         if observer.wants_checkpoint(last) {
             let seconds = position.seconds + self.started.elapsed().as_secs_f64();
-            observer.on_checkpoint(self.identity.write(position, seconds, executor)?);
+            observer.on_event(0, Event::Checkpoint(self.identity.write(position, seconds, executor)?));
         }
         Ok(())
     }
@@ -366,5 +366,12 @@ impl<F: Scalar> Engine<'_, F> {
             evaluated_share: position.work.evaluated as f64 / position.work.pairs as f64,
             moves,
         })
+    }
+}
+
+/// A run counts as number 0; [`crate::events::OfRun`] tells the runs of a fit apart.
+fn report_batch(observer: &dyn Observer, pass: usize, done: usize, n_batches: usize) {
+    if observer.wants_progress(0) {
+        observer.on_event(0, Event::Batch { pass, done, n_batches });
     }
 }

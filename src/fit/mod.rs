@@ -2,12 +2,12 @@
 
 mod algorithm;
 mod engine;
-mod observer;
 mod opening;
 mod position;
 mod prepare;
 mod settings;
 mod sizes;
+mod standing;
 mod starts;
 mod trial;
 mod update;
@@ -16,6 +16,7 @@ use std::time::Instant;
 
 use crate::data::Dataset;
 use crate::error::Result;
+use crate::events::Observer;
 use crate::fitted::Fitted;
 use crate::init::Init;
 use crate::model::Specification;
@@ -25,10 +26,10 @@ use crate::visits::Task;
 
 pub use algorithm::Algorithm;
 pub use engine::{Engine, Run};
-pub use observer::Observer;
 pub use position::{Identity, Position, TreePosition};
 pub use settings::{Cut, Settings};
-pub use starts::{Resumed, Standing, Starts, Watcher};
+pub use standing::{Resumed, Standing};
+pub use starts::Starts;
 pub use update::Limits;
 
 /// What to fit to which data, and how.
@@ -60,7 +61,7 @@ impl<F: Scalar> Job<'_, F> {
 pub fn fit<F: Scalar>(
     job: &Job<'_, F>,
     checkpoint: Option<&[u8]>,
-    observer: &mut dyn Observer,
+    observer: &dyn Observer,
     cancel: &Cancel,
 ) -> Result<Fitted> {
     let started = Instant::now();

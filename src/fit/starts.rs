@@ -1,13 +1,12 @@
 //! Runs a fit from several starts and keeps the best.
 
 use crate::error::{Error, Result};
-use crate::fit::{Job, Observer, Settings, fit};
+use crate::events::{Event, Observer, OfRun};
+use crate::fit::standing::{Ended, Resumed};
+use crate::fit::{Job, Settings, fit};
 use crate::fitted::{Fitted, StopReason};
 use crate::parallel::{Cancel, side_by_side};
 use crate::simd::Scalar;
-
-/// (a, b): a wide start has `a K + b` components, where K is the number of components that the first start found.
-const WIDE: (usize, usize) = (2, 10);
 
 /// The starts of a fit.
 #[derive(Debug, Clone, Copy)]
@@ -18,55 +17,11 @@ pub struct Starts<'a> {
     pub in_turn: bool,
 }
 
-/// The state at the beginning of a start, which a checkpoint stores besides the run.
-#[derive(Debug, Clone, Default)]
-pub struct Standing {
-    /// Index of the round.
-    pub index: usize,
-    /// Number of components of a wide start, once a run has ended.
-    pub n_wide: Option<usize>,
-    /// The best fit so far.
-    pub best: Option<Fitted>,
-}
-
-/// The starts of an earlier fit, to be continued.
-#[derive(Debug, Clone, Default)]
-pub struct Resumed<'a> {
-    /// The state to continue from.
-    pub standing: Standing,
-    /// The checkpoint of the run in progress.
-    pub run: Option<&'a [u8]>,
-}
-
-/// Receives events of the runs of a fit.
-pub trait Watcher: Sync {
-    /// Called when a round of `n_runs` starts begins, after `first` earlier starts.
-    fn on_round(&self, first: usize, n_runs: usize, standing: &Standing);
-    /// Returns the observer of a run of the round.
-    fn observer(&self, run: usize) -> Box<dyn Observer + '_>;
-}
-
-/// Ignores all events.
-impl Watcher for () {
-    fn on_round(&self, _first: usize, _n_runs: usize, _standing: &Standing) {}
-
-    fn observer(&self, _run: usize) -> Box<dyn Observer + '_> {
-        Box::new(())
-    }
-}
-
 /// Starts that run concurrently.
 struct StartRound {
     seeds: Vec<u64>,
     /// Whether they start with more components than were found before.
     is_wide: bool,
-}
-
-/// The fits of a round, and what stopped them early.
-struct Ended {
-    fits: Vec<Fitted>,
-    stop: Option<StopReason>,
-    error: Option<Error>,
 }
 
 impl<F: Scalar> Job<'_, F> {
@@ -80,7 +35,7 @@ impl<F: Scalar> Job<'_, F> {
         &self,
         starts: Starts<'_>,
         resumed: Resumed<'_>,
-        watcher: &dyn Watcher,
+        observer: &dyn Observer,
         cancel: &Cancel,
     ) -> Result<Fitted> {
         let rounds = self.rounds(starts)?;
@@ -88,9 +43,11 @@ impl<F: Scalar> Job<'_, F> {
         for index in standing.index..rounds.len() {
             let round = &rounds[index];
             standing.index = index;
-            watcher.on_round(rounds[..index].iter().map(|round| round.seeds.len()).sum(), round.seeds.len(), &standing);
+            let first = rounds[..index].iter().map(|round| round.seeds.len()).sum();
+            observer
+                .on_event(0, Event::Round { first, n_runs: round.seeds.len(), standing: Box::new(standing.clone()) });
             let n_components = if round.is_wide { standing.n_wide } else { self.settings.n_components };
-            let ended = self.run_round(&round.seeds, n_components, checkpoint.take(), watcher, cancel);
+            let ended = self.run_round(&round.seeds, n_components, checkpoint.take(), observer, cancel);
             if let Some(stopped) = standing.take(ended)? {
                 return Ok(stopped);
             }
@@ -133,13 +90,13 @@ impl<F: Scalar> Job<'_, F> {
         seeds: &[u64],
         n_components: Option<usize>,
         checkpoint: Option<&[u8]>,
-        watcher: &dyn Watcher,
+        observer: &dyn Observer,
         cancel: &Cancel,
     ) -> Result<Ended> {
         let outcomes = side_by_side(seeds.len(), |run| {
             let settings = Settings { seed: seeds[run], n_components, ..self.settings.clone() };
             let own = Job { settings: &settings, ..*self };
-            let outcome = fit(&own, checkpoint, watcher.observer(run).as_mut(), cancel);
+            let outcome = fit(&own, checkpoint, &OfRun { run, observer }, cancel);
             if outcome.is_err() {
                 cancel.cancel();
             }
@@ -158,53 +115,6 @@ impl<F: Scalar> Job<'_, F> {
     }
 }
 
-impl Standing {
-    /// Keeps the best fit of a round. Returns it if the round ended all starts.
-    ///
-    /// # Errors
-    /// The error of the round, unless it is a stop and there is a fit to return.
-    fn take(&mut self, ended: Result<Ended>) -> Result<Option<Fitted>> {
-        let (stop, error) = match ended {
-            Ok(Ended { fits, stop, error }) => {
-                if let (None, Some(first)) = (self.n_wide, fits.first()) {
-                    self.n_wide = Some(n_wide(first));
-                }
-                for fit in fits {
-                    self.keep(fit)?;
-                }
-                (stop, error)
-            }
-            Err(failure @ Error::Source { .. }) if self.best.is_some() => {
-                (Some(StopReason::SourceError), Some(failure))
-            }
-            Err(failure) => return Err(failure),
-        };
-        let Some(stop_reason) = stop else { return Ok(None) };
-        self.best.take().map(|best| Some(Fitted { stop_reason, error, ..best })).ok_or(Error::Cancelled)
-    }
-
-    /// Keeps a fit if its objective is higher than all before. A fit without an objective is kept only if there is no
-    /// other.
-    fn keep(&mut self, fit: Fitted) -> Result<()> {
-        let or_least = |value: f64| if value.is_nan() { f64::NEG_INFINITY } else { value };
-        let value = |fit: &Fitted| fit.objective().map(or_least);
-        let is_best = match &self.best {
-            Some(best) => value(&fit)? > value(best)?,
-            None => true,
-        };
-        if is_best {
-            self.best = Some(fit);
-        }
-        Ok(())
-    }
-}
-
-/// The number of components of wide starts, given the first fit `found`.
-fn n_wide(found: &Fitted) -> usize {
-    let n_occupied = found.summary.counts.iter().filter(|&&count| count >= 0.5).count();
-    (WIDE.0 * n_occupied + WIDE.1).min(found.n_rows)
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -213,7 +123,7 @@ mod tests {
 
     use super::*;
     use crate::data::{DenseRows, TableRows};
-    use crate::fitted::Record;
+    use crate::fit::standing::n_wide;
     use crate::init::Init;
     use crate::model::{Named, Objective, Specification};
     use crate::moves::Moves;
@@ -246,7 +156,7 @@ mod tests {
 
     fn by_hand(job: &Job<'_, f64>, seed: u64, n_components: Option<usize>) -> Fitted {
         let settings = Settings { n_components, seed, ..job.settings.clone() };
-        fit(&Job { settings: &settings, ..*job }, None, &mut (), &Cancel::default()).expect("well-behaved data")
+        fit(&Job { settings: &settings, ..*job }, None, &(), &Cancel::default()).expect("well-behaved data")
     }
 
     /// Stops, or cancels, after this many passes in all runs together.
@@ -256,27 +166,22 @@ mod tests {
         cancel: Option<Cancel>,
     }
 
-    struct Stop<'a>(&'a Stops);
-
-    impl Watcher for Stops {
-        fn on_round(&self, first: usize, n_runs: usize, standing: &Standing) {
-            assert_eq!((first, n_runs, standing.best.is_some()), (standing.index, 1, standing.index > 0));
-        }
-
-        fn observer(&self, _run: usize) -> Box<dyn Observer + '_> {
-            Box::new(Stop(self))
-        }
-    }
-
-    impl Observer for Stop<'_> {
-        fn on_batch(&mut self, _pass: usize, _done: usize, _n_batches: usize) {}
-
-        fn on_pass(&mut self, _record: &Record) -> bool {
-            let stops = self.0.passes.fetch_add(1, Ordering::Relaxed) + 1 == self.0.most;
-            if let (true, Some(cancel)) = (stops, &self.0.cancel) {
-                cancel.cancel();
+    impl Observer for Stops {
+        fn on_event(&self, _run: usize, event: Event) -> bool {
+            match event {
+                Event::Round { first, n_runs, standing } => {
+                    assert_eq!((first, n_runs, standing.best.is_some()), (standing.index, 1, standing.index > 0));
+                    false
+                }
+                Event::Pass(_) => {
+                    let stops = self.passes.fetch_add(1, Ordering::Relaxed) + 1 == self.most;
+                    if let (true, Some(cancel)) = (stops, &self.cancel) {
+                        cancel.cancel();
+                    }
+                    stops
+                }
+                _ => false,
             }
-            stops
         }
     }
 

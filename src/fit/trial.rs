@@ -58,7 +58,7 @@ fn pays<F: Scalar>(job: &Job<'_, F>, tree: TreeSettings, cancel: &Cancel) -> Res
         ..job.settings.clone()
     };
     let trial = Job { specification: job.specification, rows: &rows, init, settings: &settings };
-    match fit(&trial, None, &mut (), cancel) {
+    match fit(&trial, None, &(), cancel) {
         // One that would open more stops just below its budget.
         Ok(fitted) => Ok(fitted.history.last().is_some_and(|last| last.n_units < ROWS / ROWS_A_UNIT * 9 / 10)),
         Err(error @ (Error::Cancelled | Error::Source { .. })) => Err(error),

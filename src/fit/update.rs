@@ -103,7 +103,7 @@ impl Fitted {
         let run = engine.run(
             &mut executor,
             Position::first(Memo::beside(earlier, 1), edits, model.base.parameters.clone()),
-            &mut (),
+            &(),
             cancel,
         )?;
         if run.history.is_empty() {

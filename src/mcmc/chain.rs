@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::events::{Event, Observer, Sweep};
+use crate::fit::Identity;
 use crate::mcmc::clusters::n_distinct;
 use crate::mcmc::{Attempts, ChainState, Info, Sampler, Target, Turn};
 use crate::parallel::{Cancel, for_each};
@@ -34,62 +36,6 @@ impl ChainPlan {
     fn draw_of(&self, sweep: usize) -> Option<usize> {
         let behind = (sweep + 1).checked_sub(self.warmup)?;
         (behind > 0 && behind.is_multiple_of(self.thin)).then(|| behind / self.thin - 1)
-    }
-}
-
-/// Event of a chain after a sweep.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Sweep {
-    /// Index of the chain.
-    pub chain: usize,
-    /// Index of the sweep, warm-up included.
-    pub index: usize,
-    /// Index of the draw made by this sweep, if any.
-    pub draw: Option<usize>,
-    /// Running time of the chain in seconds.
-    pub seconds: f64,
-    /// log p(X, partition | hyper-parameters), nats.
-    pub log_joint: f64,
-    /// Number of clusters.
-    pub n_clusters: usize,
-}
-
-/// Receives events of one chain.
-pub trait ChainObserver: Send {
-    /// Whether to report a sweep that makes no draw.
-    fn wants_sweep(&mut self) -> bool {
-        false
-    }
-    /// Called after a sweep; returning `true` ends all chains once they have as many draws as this one.
-    fn on_sweep(&mut self, _sweep: &Sweep) -> bool {
-        false
-    }
-}
-
-/// Ignores all events.
-impl ChainObserver for () {}
-
-/// Creates the observer of each chain and receives checkpoints.
-pub trait ChainWatcher: Sync {
-    /// Returns the observer of a chain.
-    fn observer(&self, chain: usize) -> Box<dyn ChainObserver + '_>;
-    /// Whether to write a checkpoint of all chains now. `last` tells whether they have ended.
-    fn wants_checkpoint(&self, _last: bool) -> bool {
-        false
-    }
-    /// Receives the chains to be saved.
-    ///
-    /// # Errors
-    /// If they cannot be written.
-    fn on_checkpoint(&self, _chains: &[SavedChain]) -> Result<()> {
-        Ok(())
-    }
-}
-
-/// Ignores all events.
-impl ChainWatcher for () {
-    fn observer(&self, _chain: usize) -> Box<dyn ChainObserver + '_> {
-        Box::new(())
     }
 }
 
@@ -144,6 +90,8 @@ pub struct Sampling<'a> {
     pub plan: ChainPlan,
     /// Start time of the chains.
     pub started: Instant,
+    /// What a checkpoint says of the run.
+    pub identity: Identity,
 }
 
 impl Sampling<'_> {
@@ -157,7 +105,7 @@ impl Sampling<'_> {
         &self,
         partitions: &mut [i32],
         resumed: Option<Vec<SavedChain>>,
-        watcher: &dyn ChainWatcher,
+        observer: &dyn Observer,
         cancel: &Cancel,
     ) -> Result<Vec<ChainDraws>> {
         let n = self.target.n_rows();
@@ -176,7 +124,6 @@ impl Sampling<'_> {
             let room: &mut [i32] = room;
             room[..start.labels.len()].copy_from_slice(&start.labels);
             let SavedChain { state, sweep, draws, .. } = start;
-            let observer = watcher.observer(chain);
             ChainRun {
                 sampling: self,
                 chain,
@@ -191,16 +138,16 @@ impl Sampling<'_> {
             }
         };
         let mut chains: Vec<ChainRun<'_>> = rooms.map(chain).collect();
-        offer_checkpoint(&chains, watcher, false)?;
+        self.offer_checkpoint(&chains, observer, false)?;
         // Chains take turns, so that chains that share a thread have about equally many draws at any time.
         while chains.iter().any(ChainRun::goes_on) {
             for_each(chains.iter_mut().collect(), ChainRun::take_turn);
             if self.is_late() || cancel.check().is_err() || chains.iter().any(|chain| chain.outcome.is_err()) {
                 break;
             }
-            offer_checkpoint(&chains, watcher, false)?;
+            self.offer_checkpoint(&chains, observer, false)?;
         }
-        offer_checkpoint(&chains, watcher, true)?;
+        self.offer_checkpoint(&chains, observer, true)?;
         self.finish(chains, cancel)
     }
 
@@ -216,6 +163,17 @@ impl Sampling<'_> {
 
     fn is_late(&self) -> bool {
         self.plan.limit.is_some_and(|limit| self.started.elapsed() >= limit)
+    }
+
+    /// Offers a checkpoint of all chains, unless one stopped within a sweep.
+    fn offer_checkpoint(&self, chains: &[ChainRun<'_>], observer: &dyn Observer, last: bool) -> Result<()> {
+        if chains.iter().all(|chain| chain.outcome.is_ok()) && observer.wants_checkpoint(last) {
+            let saved: Vec<SavedChain> = chains.iter().map(ChainRun::saved).collect();
+            let bytes = postcard::to_stdvec(&(&self.identity, saved))
+                .map_err(|error| Error::Format { message: error.to_string() })?;
+            observer.on_event(0, Event::Checkpoint(bytes));
+        }
+        Ok(())
     }
 
     fn finish(&self, chains: Vec<ChainRun<'_>>, cancel: &Cancel) -> Result<Vec<ChainDraws>> {
@@ -235,14 +193,6 @@ impl Sampling<'_> {
     }
 }
 
-/// Offers a checkpoint of all chains, unless one stopped within a sweep.
-fn offer_checkpoint(chains: &[ChainRun<'_>], watcher: &dyn ChainWatcher, last: bool) -> Result<()> {
-    if chains.iter().any(|chain| chain.outcome.is_err()) || !watcher.wants_checkpoint(last) {
-        return Ok(());
-    }
-    watcher.on_checkpoint(&chains.iter().map(ChainRun::saved).collect::<Vec<_>>())
-}
-
 /// How long a chain runs before other chains have their turn.
 const TURN: Duration = Duration::from_millis(50);
 
@@ -259,7 +209,7 @@ struct ChainRun<'a> {
     draws: ChainDraws,
     /// Output for the labels of its draws, (draws, n).
     room: &'a mut [i32],
-    observer: Box<dyn ChainObserver + 'a>,
+    observer: &'a dyn Observer,
     outcome: Result<()>,
 }
 
@@ -316,7 +266,7 @@ impl ChainRun<'_> {
     fn report(&mut self) -> Result<bool> {
         let (target, index, state) = (self.sampling.target, self.sweep - 1, &self.state);
         let draw = self.sampling.plan.draw_of(index);
-        if draw.is_none() && !self.observer.wants_sweep() {
+        if draw.is_none() && !self.observer.wants_progress(self.chain) {
             return Ok(false);
         }
         let (log_joint, n_clusters) = (state.log_joint(target)?, state.clusters.n_clusters());
@@ -328,6 +278,6 @@ impl ChainRun<'_> {
             self.draws.traced.extend(target.process.traced(&state.process).into_iter().map(|(_, value)| value));
         }
         let seconds = self.sampling.started.elapsed().as_secs_f64();
-        Ok(self.observer.on_sweep(&Sweep { chain: self.chain, index, draw, seconds, log_joint, n_clusters }))
+        Ok(self.observer.on_event(self.chain, Event::Sweep(Sweep { index, draw, seconds, log_joint, n_clusters })))
     }
 }

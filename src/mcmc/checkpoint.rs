@@ -5,15 +5,20 @@ use crate::fit::Identity;
 use crate::grounds::Grounds;
 use crate::hash;
 use crate::mcmc::tree_guided::is_forest;
-use crate::mcmc::{Sampling, SavedChain, Target};
+use crate::mcmc::{ChainPlan, Sampler, Sampling, SavedChain, Target};
 
 /// Everything that must agree before chains can continue. The number of draws may differ.
-pub fn identity(sampling: &Sampling<'_>, grounds: &Grounds) -> Identity {
-    let (plan, target) = (sampling.plan, sampling.target);
-    let labels = hash::fingerprint(0, sampling.labels.iter().map(|&label| u64::from(label)));
+pub fn identity(
+    target: &Target,
+    sampler: &dyn Sampler,
+    labels: &[u32],
+    plan: ChainPlan,
+    grounds: &Grounds,
+) -> Identity {
+    let labels = hash::fingerprint(0, labels.iter().map(|&label| u64::from(label)));
     let specification = &grounds.specification;
     let pairs = [
-        ("sampler", format!("{:?}", sampling.sampler)),
+        ("sampler", format!("{sampler:?}")),
         ("data", format!("{} x {}, {:016x}", target.n_rows(), target.table.dimension(), grounds.fingerprint)),
         ("likelihood", format!("{:?}", specification.likelihood)),
         ("process", format!("{:?}", specification.process)),
@@ -26,23 +31,15 @@ pub fn identity(sampling: &Sampling<'_>, grounds: &Grounds) -> Identity {
     Identity(pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
-/// Serialises a checkpoint.
-///
-/// # Errors
-/// [`Error::Format`] if serialisation fails.
-pub fn write(identity: &Identity, chains: &[SavedChain]) -> Result<Vec<u8>> {
-    postcard::to_stdvec(&(identity, chains)).map_err(|error| Error::Format { message: error.to_string() })
-}
-
-/// Reads the chains, if they belong to a run with this identity.
+/// Reads the chains, if they belong to this run.
 ///
 /// # Errors
 /// [`Error::Checkpoint`] naming the first argument that differs, or what is damaged.
-pub fn read(identity: &Identity, bytes: &[u8], sampling: &Sampling<'_>) -> Result<Vec<SavedChain>> {
+pub fn read(bytes: &[u8], sampling: &Sampling<'_>) -> Result<Vec<SavedChain>> {
     let damaged = |what: &str| Error::Checkpoint { message: format!("it is damaged: {what}") };
     let (written, rest): (Identity, _) =
         postcard::take_from_bytes(bytes).map_err(|error| damaged(&error.to_string()))?;
-    identity.expect(&written)?;
+    sampling.identity.expect(&written)?;
     let mut chains: Vec<SavedChain> = postcard::from_bytes(rest).map_err(|error| damaged(&error.to_string()))?;
     if chains.len() != sampling.plan.chains || chains.iter().any(|chain| !fits(chain, sampling)) {
         return Err(damaged("its chains"));

@@ -2,7 +2,8 @@
 
 use crate::data::{Rows, TableRows};
 use crate::error::{Error, Result};
-use crate::fit::{Job, Observer, Settings, fit};
+use crate::events::Observer;
+use crate::fit::{Job, Settings, fit};
 use crate::fitted::{Fitted, StopReason};
 use crate::grounds::check_values;
 use crate::init::Init;
@@ -25,7 +26,7 @@ pub fn estimate<F: Scalar>(
     specification: &Specification,
     rows: &dyn Rows<F>,
     seed: u64,
-    observer: &mut dyn Observer,
+    observer: &dyn Observer,
     cancel: &Cancel,
 ) -> Result<(Specification, Option<Fitted>)> {
     let Named { name, parameters } = &specification.likelihood;

@@ -22,7 +22,7 @@ mod target;
 mod tree_guided;
 mod trees;
 
-pub use chain::{ChainDraws, ChainObserver, ChainPlan, ChainWatcher, Sampling, SavedChain, Sweep};
+pub use chain::{ChainDraws, ChainPlan, Sampling, SavedChain};
 pub use clusters::{ChainState, Clusters};
 pub use diagnostics::{effective_sample_size, similarity, split_r_hat};
 pub use estimate::estimate;

@@ -191,7 +191,7 @@ proptest! {
         let settings = settings(k, batches, Sparsity::Limited(width), 8);
         let rows = TableRows { rows: &table, weights: None };
         let job = Job { specification: &specification, rows: &rows, init: &Init::Random, settings: &settings };
-        let fitted = fit(&job, None, &mut (), &Cancel::default())
+        let fitted = fit(&job, None, &(), &Cancel::default())
             .expect("well-behaved data");
         for pair in fitted.history.windows(2) {
             prop_assert!(pair[1].objective >= pair[0].objective - 1e-9 * pair[0].objective.abs());
@@ -209,7 +209,7 @@ proptest! {
             let settings = settings(6, batches, Sparsity::Limited(3), 3);
             let (rows, init) = (TableRows { rows: &table, weights: None }, Init::KmeansPlusPlus);
             let job = Job { specification: &specification, rows: &rows, init: &init, settings: &settings };
-            with_threads(Some(threads), || fit(&job, None, &mut (), &Cancel::default()))
+            with_threads(Some(threads), || fit(&job, None, &(), &Cancel::default()))
             .expect("a pool")
             .expect("well-behaved data")
         }
@@ -380,6 +380,6 @@ fn rows_that_cannot_be_numbered_are_refused() {
         init: &Init::Random,
         settings: &settings(2, 1, Sparsity::Auto, 1),
     };
-    let error = fit(&job, None, &mut (), &Cancel::default()).expect_err("2^32 rows");
+    let error = fit(&job, None, &(), &Cancel::default()).expect_err("2^32 rows");
     assert!(error.to_string().contains("4294967296 rows"), "{error}");
 }

@@ -135,7 +135,7 @@ proptest! {
         let specification = specification("Gaussian", process, k);
         let rows = TableRows { rows: &table, weights: None };
         let job = Job { specification: &specification, rows: &rows, init: &Init::Random, settings: &settings };
-        let fitted = fit(&job, None, &mut (), &Cancel::default())
+        let fitted = fit(&job, None, &(), &Cancel::default())
             .expect("well-behaved data");
         for pair in fitted.history.windows(2) {
             prop_assert!(pair[1].elbo >= pair[0].elbo - 1e-9 * pair[0].elbo.abs(), "{}", process);

@@ -7,9 +7,10 @@ use stickbreak::component::{ComponentId, Edit, EditLog};
 use stickbreak::data::{ArrayBatches, BatchSource, CallbackBatches, DenseRows, RowUnits};
 use stickbreak::elbo::collapsed;
 use stickbreak::error::Error;
+use stickbreak::events::{Event, Observer};
 use stickbreak::executor::{Executor, InProcess};
-use stickbreak::fit::{Engine, Identity, Observer, Position, Settings};
-use stickbreak::fitted::{Record, StopReason};
+use stickbreak::fit::{Engine, Identity, Position, Settings};
+use stickbreak::fitted::StopReason;
 use stickbreak::global_step::Globals;
 use stickbreak::likelihood::Density;
 use stickbreak::local_step::{Chunk, Keep, LocalState, Tap};
@@ -187,18 +188,6 @@ fn a_tap_sees_every_row_once() {
     assert!(census.totals.iter().all(|total| (total - 1.0).abs() < 1e-14));
 }
 
-#[derive(Default)]
-struct Passes(Vec<Record>);
-
-impl Observer for Passes {
-    fn on_batch(&mut self, _: usize, _: usize, _: usize) {}
-
-    fn on_pass(&mut self, record: &Record) -> bool {
-        self.0.push(record.clone());
-        false
-    }
-}
-
 fn run(model: &Model<f64>, source: &dyn BatchSource<f64>, passes: usize) -> stickbreak::Result<stickbreak::fit::Run> {
     run_in_order(model, source, passes, true)
 }
@@ -209,7 +198,7 @@ fn run_in_order(
     passes: usize,
     shuffle: bool,
 ) -> stickbreak::Result<stickbreak::fit::Run> {
-    run_watched(model, source, passes, shuffle, &mut Passes::default(), &Cancel::default())
+    run_watched(model, source, passes, shuffle, &(), &Cancel::default())
 }
 
 fn run_watched(
@@ -217,7 +206,7 @@ fn run_watched(
     source: &dyn BatchSource<f64>,
     passes: usize,
     shuffle: bool,
-    observer: &mut dyn Observer,
+    observer: &dyn Observer,
     cancel: &Cancel,
 ) -> stickbreak::Result<stickbreak::fit::Run> {
     let edits = EditLog::with_components(K);
@@ -309,13 +298,10 @@ struct Presses<'a> {
 }
 
 impl Observer for Presses<'_> {
-    fn on_batch(&mut self, pass: usize, done: usize, _: usize) {
-        if (pass, done) == self.position {
+    fn on_event(&self, _run: usize, event: Event) -> bool {
+        if matches!(event, Event::Batch { pass, done, .. } if (pass, done) == self.position) {
             self.cancel.cancel();
         }
-    }
-
-    fn on_pass(&mut self, _: &Record) -> bool {
         false
     }
 }
@@ -330,8 +316,8 @@ fn an_interrupt_within_a_pass_keeps_the_visits_before_it() {
     let mut last = f64::NEG_INFINITY;
     for done in 1..4 {
         let cancel = Cancel::default();
-        let mut presses = Presses { cancel: &cancel, position: (1, done) };
-        let broken = run_watched(&model, &source, 9, false, &mut presses, &cancel).expect("a complete state");
+        let presses = Presses { cancel: &cancel, position: (1, done) };
+        let broken = run_watched(&model, &source, 9, false, &presses, &cancel).expect("a complete state");
         assert_eq!((broken.stop_reason, broken.history.len()), (StopReason::Interrupted, 1));
         // Each visit is kept: the bound is that of the summary, and lies between those of the previous and the next
         // pass.

@@ -3,6 +3,8 @@
 
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use serde::de::DeserializeOwned;
@@ -13,9 +15,9 @@ use crate::toy_question::SumsAbove;
 use stickbreak::component::EditLog;
 use stickbreak::data::{ArrayBatches, DenseRows, NodeCut};
 use stickbreak::error::{Error, Result};
+use stickbreak::events::{Event, Observer};
 use stickbreak::executor::{Executor, InProcess, Visit};
-use stickbreak::fit::{Engine, Identity, Observer, Position, Run, Settings};
-use stickbreak::fitted::Record;
+use stickbreak::fit::{Engine, Identity, Position, Run, Settings};
 use stickbreak::global_step::Globals;
 use stickbreak::local_step::{Keep, OpeningRule, TreeOptions};
 use stickbreak::memo::Memo;
@@ -194,26 +196,23 @@ impl Executor for Pool {
 }
 
 /// Keeps one checkpoint in the middle of a pass.
+#[derive(Default)]
 struct Kept {
     wanted: usize,
-    asked: usize,
-    bytes: Vec<u8>,
+    asked: AtomicUsize,
+    bytes: Mutex<Vec<u8>>,
 }
 
 impl Observer for Kept {
-    fn on_batch(&mut self, _: usize, _: usize, _: usize) {}
+    fn wants_checkpoint(&self, _last: bool) -> bool {
+        self.asked.fetch_add(1, Ordering::Relaxed) + 1 == self.wanted
+    }
 
-    fn on_pass(&mut self, _: &Record) -> bool {
+    fn on_event(&self, _run: usize, event: Event) -> bool {
+        if let Event::Checkpoint(bytes) = event {
+            *self.bytes.lock().expect("no panic") = bytes;
+        }
         false
-    }
-
-    fn wants_checkpoint(&mut self, _: bool) -> bool {
-        self.asked += 1;
-        self.asked == self.wanted
-    }
-
-    fn on_checkpoint(&mut self, bytes: Vec<u8>) {
-        self.bytes = bytes;
     }
 }
 
@@ -236,7 +235,7 @@ fn run(
     moves: &Moves,
     position: Position,
     executor: &mut dyn Executor,
-    observer: &mut dyn Observer,
+    observer: &dyn Observer,
 ) -> Run {
     let identity = Identity::default();
     let cancel = Cancel::default();
@@ -262,19 +261,19 @@ fn compare(units: UnitOptions, moves: &Moves, k: usize, pass: usize) -> Vec<Reco
     with_executor(units, |model, mut here| {
         let rows = rows();
         // One before the first pass, then one after every batch.
-        let mut kept = Kept { wanted: 1 + pass * BATCHES + 2, asked: 0, bytes: Vec::new() };
-        let ours = run(model, units, moves, start(model, &rows, k), &mut here, &mut kept);
+        let kept = Kept { wanted: 1 + pass * BATCHES + 2, ..Kept::default() };
+        let ours = run(model, units, moves, start(model, &rows, k), &mut here, &kept);
         let mut pool = Pool::start(units);
-        let theirs = run(model, units, moves, start(model, &rows, k), &mut pool, &mut ());
+        let theirs = run(model, units, moves, start(model, &rows, k), &mut pool, &());
         assert_eq!(pool.save_states(), here.save_states());
         // Other workers continue from the checkpoint that the first executor wrote.
         let (position, states) = Identity::default()
-            .read(&kept.bytes, BATCHES, model.likelihood.n_statistics())
+            .read(&kept.bytes.lock().expect("no panic"), BATCHES, model.likelihood.n_statistics())
             .expect("a checkpoint of this run");
         assert_eq!((position.pass, position.done), (pass, 2));
         assert_eq!(position.moves.plan.proposals.is_empty(), moves.is_empty());
         pool.load_states(&states).expect("of five batches");
-        let resumed = run(model, units, moves, position, &mut pool, &mut ());
+        let resumed = run(model, units, moves, position, &mut pool, &());
         assert_eq!(pool.save_states(), here.save_states());
         pool.stop();
         let known = |run: &Run| -> Vec<_> {

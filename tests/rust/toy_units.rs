@@ -1,13 +1,15 @@
 //! A kind of unit that only this file knows: rows with a weight that the kind keeps to itself.
 
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use stickbreak::Result;
 use stickbreak::component::EditLog;
 use stickbreak::data::{ArrayBatches, DenseRows, RowBlock, RowUnits, Sample, TableRows};
+use stickbreak::events::{Event, Observer};
 use stickbreak::executor::{Executor, InProcess};
-use stickbreak::fit::{Engine, Identity, Observer, Position, Run, Settings};
-use stickbreak::fitted::Record;
+use stickbreak::fit::{Engine, Identity, Position, Run, Settings};
 use stickbreak::global_step::Globals;
 use stickbreak::local_step::{Keep, LocalState, Outcome, Tap, Units};
 use stickbreak::memo::Memo;
@@ -156,24 +158,20 @@ impl Visitor<f64> for WeightedVisits {
 /// Keeps a checkpoint after the first batch of the second pass.
 #[derive(Default)]
 struct Kept {
-    asked: usize,
-    bytes: Vec<u8>,
+    asked: AtomicUsize,
+    bytes: Mutex<Vec<u8>>,
 }
 
 impl Observer for Kept {
-    fn on_batch(&mut self, _: usize, _: usize, _: usize) {}
+    fn wants_checkpoint(&self, _last: bool) -> bool {
+        self.asked.fetch_add(1, Ordering::Relaxed) == BATCHES + 1
+    }
 
-    fn on_pass(&mut self, _: &Record) -> bool {
+    fn on_event(&self, _run: usize, event: Event) -> bool {
+        if let Event::Checkpoint(bytes) = event {
+            *self.bytes.lock().expect("no panic") = bytes;
+        }
         false
-    }
-
-    fn wants_checkpoint(&mut self, _: bool) -> bool {
-        self.asked += 1;
-        self.asked == 1 + BATCHES + 1
-    }
-
-    fn on_checkpoint(&mut self, bytes: Vec<u8>) {
-        self.bytes = bytes;
     }
 }
 
@@ -183,7 +181,7 @@ fn run(
     rows: &[f64],
     executor: &mut dyn Executor,
     position: Option<Position>,
-    observer: &mut dyn Observer,
+    observer: &dyn Observer,
 ) -> Run {
     let start = || {
         let edits = EditLog::with_components(K);
@@ -226,25 +224,26 @@ fn a_kind_of_unit_needs_nothing_but_its_file() {
     let weights: Vec<f64> = (0..N).map(weight).collect();
     let plain = ArrayBatches::new(&table, Some(&weights), BATCHES, Some(1), 0).expect("3 of 900");
     let mut executor = InProcess::new(&RowKind, &model, &plain, OPTIONS, Cancel::default()).expect("replayable");
-    let expected = run(&model, &rows, &mut executor, None, &mut ());
+    let expected = run(&model, &rows, &mut executor, None, &());
     assert!(expected.history.iter().any(|record| record.moves.iter().any(|report| report.accepted > 0)));
     assert!(expected.base != model.base.parameters);
 
     let unweighted = ArrayBatches::new(&table, None, BATCHES, Some(1), 0).expect("3 of 900");
     let executor =
         || InProcess::new(&WeightedKind, &model, &unweighted, OPTIONS, Cancel::default()).expect("replayable");
-    let mut kept = Kept::default();
+    let kept = Kept::default();
     let mut own = executor();
-    assert_eq!(known(&run(&model, &rows, &mut own, None, &mut kept)), known(&expected));
+    assert_eq!(known(&run(&model, &rows, &mut own, None, &kept)), known(&expected));
     assert!(own.bytes(0) > N / BATCHES * 8);
     own.forget(0);
     assert!(own.bytes(0) < N / BATCHES * 8);
 
     let mut own = executor();
-    let (position, states) =
-        Identity::default().read(&kept.bytes, BATCHES, model.likelihood.n_statistics()).expect("its own");
+    let (position, states) = Identity::default()
+        .read(&kept.bytes.lock().expect("no panic"), BATCHES, model.likelihood.n_statistics())
+        .expect("its own");
     own.load_states(&states).expect("of three batches");
-    assert_eq!(known(&run(&model, &rows, &mut own, Some(position), &mut ())), known(&expected));
+    assert_eq!(known(&run(&model, &rows, &mut own, Some(position), &())), known(&expected));
 }
 
 /// Each kind of the package takes its own models and refuses those of others.

@@ -16,15 +16,14 @@ mod instructions;
 mod panics;
 mod posterior;
 mod registry;
+mod reports;
 mod run;
 mod sampling;
 mod settings;
 mod specification;
 mod state;
 mod summary;
-mod sweeps;
 mod topics;
-mod watcher;
 
 use pyo3::prelude::*;
 

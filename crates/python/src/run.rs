@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use pyo3::prelude::*;
+use stickbreak::events::Event;
 use stickbreak::parallel::{Cancel, alone, with_threads};
 use stickbreak::{Error, Result};
 
@@ -14,21 +15,25 @@ use crate::panics;
 /// Interval between checks for signals.
 const POLL: Duration = Duration::from_millis(100);
 
-/// An event to show to Python while the work continues. The answer tells whether to stop.
-pub type Event<E> = (E, Option<Sender<bool>>);
+/// An event of a run to show to Python while the work continues.
+pub struct Sent {
+    pub run: usize,
+    pub event: Event,
+    /// Takes the answer: whether to stop.
+    pub answer: Sender<bool>,
+}
 
 /// Runs `work` on a pool of `threads` threads without the GIL. The calling thread polls signals and shows events. After
 /// Ctrl-C the work stops and may return its result so far. Without a result, the `KeyboardInterrupt` is raised, as is
 /// any exception raised by `show`.
-pub fn run<T: Send, E: Send>(
+pub fn run<T: Send>(
     py: Python<'_>,
     threads: Option<usize>,
-    mut show: impl FnMut(Python<'_>, E) -> PyResult<bool> + Send,
-    work: impl FnOnce(&Cancel, &Sender<Event<E>>) -> Result<T> + Send,
+    show: impl Fn(Python<'_>, usize, Event) -> PyResult<bool> + Send,
+    work: impl FnOnce(&Cancel, &Sender<Sent>) -> Result<T> + Send,
 ) -> PyResult<T> {
     let cancel = Cancel::default();
-    let (sender, receiver) = channel::<Event<E>>();
-    let show = &mut show;
+    let (sender, receiver) = channel::<Sent>();
     let (outcome, raised) = py.detach(move || {
         std::thread::scope(|scope| {
             let flag = cancel.clone();
@@ -38,7 +43,7 @@ pub fn run<T: Send, E: Send>(
             });
             match worker {
                 Ok(worker) => {
-                    let raised = attend(&receiver, &cancel, show);
+                    let raised = attend(&receiver, &cancel, &show);
                     (worker.join().unwrap_or_else(Err), raised)
                 }
                 Err(error) => (Ok(Err(Error::numerical(None, format!("no thread could be started: {error}")))), None),
@@ -59,10 +64,10 @@ pub fn run<T: Send, E: Send>(
 }
 
 /// Shows events and polls signals until the worker ends. Returns the first exception.
-fn attend<E: Send>(
-    receiver: &Receiver<Event<E>>,
+fn attend(
+    receiver: &Receiver<Sent>,
     cancel: &Cancel,
-    show: &mut (impl FnMut(Python<'_>, E) -> PyResult<bool> + Send),
+    show: &(impl Fn(Python<'_>, usize, Event) -> PyResult<bool> + Send),
 ) -> Option<PyErr> {
     let mut raised = None;
     let mut keep = |outcome: PyResult<bool>| match outcome {
@@ -75,16 +80,14 @@ fn attend<E: Send>(
     };
     loop {
         match receiver.recv_timeout(POLL) {
-            Ok((event, answer)) => {
+            Ok(Sent { run, event, answer }) => {
                 let stop = keep(Python::attach(|py| {
                     py.check_signals()?;
-                    show(py, event)
+                    show(py, run, event)
                 }));
-                match answer {
-                    // The worker may have stopped waiting.
-                    Some(answer) => drop(answer.send(stop)),
-                    None if stop => cancel.cancel(),
-                    None => {}
+                // Without a run that waits for the answer, all work stops.
+                if answer.send(stop).is_err() && stop {
+                    cancel.cancel();
                 }
             }
             Err(RecvTimeoutError::Timeout) => {
@@ -117,5 +120,5 @@ pub fn run_quietly<T: Send>(
     threads: Option<usize>,
     work: impl FnOnce(&Cancel) -> Result<T> + Send,
 ) -> PyResult<T> {
-    run(py, threads, |_, (): ()| Ok(false), |cancel, _| work(cancel))
+    run(py, threads, |_, _, _| Ok(false), |cancel, _| work(cancel))
 }

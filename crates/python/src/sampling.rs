@@ -1,12 +1,10 @@
 //! The entry points that sample, and what draws say of new rows.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray3, PyReadwriteArray3};
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyDict;
 use stickbreak::data::Rows;
 use stickbreak::grounds::Grounds;
@@ -25,11 +23,10 @@ use crate::coordinates::{basis, lost_columns};
 use crate::errors::to_python;
 use crate::fields::format_error;
 use crate::panics::caught;
+use crate::reports::GivenObserver;
 use crate::run::{run, run_quietly};
 use crate::specification::{GivenPair, read, specification, write};
 use crate::state::FitState;
-use crate::sweeps::{ChainReports, SweepEvent};
-use crate::watcher::Checkpoints;
 
 /// Checks the parameters of a sampler.
 #[pyfunction]
@@ -57,7 +54,7 @@ pub fn estimate<'py>(
 ) -> PyResult<(GivenPair<'py>, Option<FitState>)> {
     let given = specification(&likelihood, &process, Objective::Variational.name(), false)?;
     let (complete, fitted) = with_rows!(&rows, |view| {
-        run_quietly(py, threads, |cancel| stickbreak::mcmc::estimate(&given, &view, seed, &mut (), cancel))
+        run_quietly(py, threads, |cancel| stickbreak::mcmc::estimate(&given, &view, seed, &(), cancel))
     })?;
     let Named { name, parameters } = complete.likelihood;
     Ok(((name, write(py, &parameters)?), fitted.map(FitState::new)))
@@ -100,9 +97,6 @@ pub struct GivenPlan<'py> {
     seed: u64,
     max_seconds: Option<f64>,
     threads: Option<usize>,
-    /// Seconds between two checkpoints, where there are any, and the bytes to go on from.
-    checkpoint_every: Option<f64>,
-    checkpoint: Option<PyBackedBytes>,
 }
 
 /// A start as Python may write it.
@@ -149,7 +143,7 @@ fn start<'a>(labels: Option<&'a [u32]>, name: &str) -> Result<Start<'a>> {
 /// Samples partitions into `partitions`, (chains, draws, n); see `stickbreak.sample`. Returns what the chains say of
 /// them, and the model.
 #[pyfunction]
-#[pyo3(signature = (rows, *, likelihood, process, plan, init, partitions, listens, observe))]
+#[pyo3(signature = (rows, *, likelihood, process, plan, init, partitions, observer))]
 #[allow(clippy::too_many_arguments, reason = "those of the Python function")]
 pub fn sample<'py>(
     py: Python<'py>,
@@ -159,34 +153,31 @@ pub fn sample<'py>(
     plan: GivenPlan<'_>,
     init: GivenLabels<'_>,
     mut partitions: PyReadwriteArray3<'_, i32>,
-    listens: bool,
-    observe: Py<PyAny>,
+    observer: GivenObserver<'_>,
 ) -> PyResult<(Bound<'py, PyDict>, SampledModel)> {
     let specification = specification(&likelihood, &process, Objective::Variational.name(), false)?;
     let mut sampler = build(&plan.sampler.0, &read(&plan.sampler.1)?).map_err(|error| to_python(&error))?;
     let (given, name) = (init.given().map_err(|error| to_python(&error))?, init.name());
     let init = start(given.as_deref(), &name).map_err(|error| to_python(&error))?;
-    let time = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
-    let (limit, every) = (plan.max_seconds.map(time), plan.checkpoint_every.map(time));
-    let GivenPlan { draws, warmup, thin, chains, seed, threads, checkpoint, .. } = plan;
+    let limit = plan.max_seconds.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
+    let GivenPlan { draws, warmup, thin, chains, seed, threads, .. } = plan;
     let own = ChainPlan { draws, warmup, thin, chains, seed, limit };
     let started = Instant::now();
     let room = partitions.as_slice_mut()?;
-    let show = |py: Python<'_>, event: SweepEvent| observe.call1(py, (event.into_dict(py)?,))?.is_truthy(py);
+    let reports = observer.reports();
+    let checkpoint = observer.checkpoint.as_ref().and_then(|checkpoint| checkpoint.read().run);
     let (outcome, model) = with_rows!(&rows, |view| {
-        run(py, threads, show, |cancel, events| {
+        run(py, threads, observer.show(), |cancel, events| {
             let grounds = Grounds::for_sampler(&specification, &view, cancel)?;
             let target = grounds.target(&view)?;
             let labels = init.labels(&target, seed, cancel)?;
             sampler.check(target.n_rows())?;
             sampler.prepare(&target, seed, cancel)?;
             let (sampler, labels) = (sampler.as_ref(), labels.as_slice());
-            let sampling = Sampling { target: &target, sampler, labels, plan: own, started };
-            let identity = identity(&sampling, &grounds);
-            let resumed = checkpoint.as_deref().map(|bytes| resume(&identity, bytes, &sampling)).transpose()?;
-            let checkpoints = every.map(|every| (identity, Mutex::new(Checkpoints::new(every))));
-            let reports = ChainReports { events, listens, checkpoints };
-            let outcome = sampling.run(room, resumed, &reports, cancel)?;
+            let identity = identity(&target, sampler, labels, own, &grounds);
+            let sampling = Sampling { target: &target, sampler, labels, plan: own, started, identity };
+            let resumed = checkpoint.map(|bytes| resume(bytes, &sampling)).transpose()?;
+            let outcome = sampling.run(room, resumed, &reports(events), cancel)?;
             Ok((outcome, SampledModel { grounds }))
         })
     })?;

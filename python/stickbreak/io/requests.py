@@ -56,16 +56,14 @@ class ChainPlan(TypedDict):
     seed: int
     max_seconds: float | None
     threads: int | None
-    checkpoint_every: float | None
-    checkpoint: bytes | None
 
 
 class Observer(Protocol):
-    """Receives the events of a fit."""
+    """Receives the events of a fit or of chains."""
 
     @property
     def listens(self) -> bool:
-        """Whether it receives any events."""
+        """Whether it receives batches, passes and sweeps."""
 
     @property
     def in_turn(self) -> bool:

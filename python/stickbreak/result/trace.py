@@ -43,6 +43,16 @@ class Draw:
     log_joint: float
     n_clusters: int
 
+    @classmethod
+    def _from_core(cls, event: dict[str, Any]) -> "Draw":
+        return cls(
+            chain=event["run"],
+            index=event["draw"],
+            seconds=event["seconds"],
+            log_joint=event["log_joint"],
+            n_clusters=event["n_clusters"],
+        )
+
 
 class Proposals(NamedTuple):
     """Proposals of one kind: number made, accepted, and decided by a finite ratio, and the sum of log ratios."""

@@ -1,13 +1,14 @@
-"""Events between the core and Python during a fit."""
+"""Events between the core and Python during a fit, or while chains run."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from stickbreak.result.history import Record
+from stickbreak.result.trace import Draw
 from stickbreak.run.checkpoints import CheckpointFile, Resumed
-from stickbreak.run.progress import ProgressBar
+from stickbreak.run.progress import ProgressBar, SweepBar
 
-Callback = Callable[[Record], object]
+Callback = Callable[[Any], object]
 
 
 class Observer:
@@ -16,8 +17,8 @@ class Observer:
     Parameters
     ----------
     callbacks : sequence of callables
-        Each is called with the record of every pass.
-    bar : ProgressBar, optional
+        Each is called with the record of every pass, or with every draw.
+    bar : ProgressBar or SweepBar, optional
         The progress bar.
     file : CheckpointFile, optional
         The checkpoint file to write.
@@ -30,16 +31,16 @@ class Observer:
     def __init__(
         self,
         callbacks: Sequence[Callback],
-        bar: ProgressBar | None,
+        bar: ProgressBar | SweepBar | None,
         file: CheckpointFile | None,
         checkpoint: Resumed | None,
-        n_init: int,
+        n_init: int = 1,
     ) -> None:
         self._callbacks = callbacks
         self._bar = bar
         self._file = file
-        # Read by the core: whether to send events, whether to run one start at a time, and when to send checkpoints.
-        self.listens = bool(callbacks) or bar is not None or file is not None or n_init > 1
+        # Read by the core: whether it reports progress, runs one start at a time, and when it sends checkpoints.
+        self.listens = bool(callbacks) or bar is not None or n_init > 1
         self.in_turn = bool(callbacks) or file is not None
         self.checkpoint_every = None if file is None else file.every_seconds
         self.checkpoint = checkpoint
@@ -50,7 +51,7 @@ class Observer:
 
     def observe(self, event: dict[str, Any]) -> bool:
         """Handle one event of the core; True asks the core to stop, as an exception does."""
-        # Write checkpoints even if the fit is about to end.
+        # Write checkpoints even if the work is about to end.
         if event["kind"] != "checkpoint" and self.exception is not None:
             return True
         try:
@@ -65,24 +66,27 @@ class Observer:
             self._bar.close()
 
     def _observe(self, event: dict[str, Any]) -> bool:
-        if event["kind"] == "checkpoint":
+        kind = event["kind"]
+        if kind == "checkpoint":
             if self._file is not None:
                 self._file.write(event["bytes"])
             return False
-        if event["kind"] == "round":
+        if kind == "round":
             if self._file is not None:
                 self._file.start_run(event["index"], event["best"], event["n_wide"])
             self._is_first_round = event["first"] == 0 and event["n_runs"] > 0
-            if self._bar is not None:
-                self._bar.start_round(event["first"], event["n_runs"])
-            return False
         if self._bar is not None:
             self._bar.observe(event)
-        if event["kind"] == "pass" and self._is_first_round and event["run"] == 0:
-            self.first_objective = event["objective"]
-        if event["kind"] != "pass" or not self._callbacks:
+        if kind == "pass":
+            if self._is_first_round and event["run"] == 0:
+                self.first_objective = event["objective"]
+            return self._call(Record._from_core, event)
+        return kind == "sweep" and event["draw"] is not None and self._call(Draw._from_core, event)
+
+    def _call(self, read: Callable[[dict[str, Any]], object], event: dict[str, Any]) -> bool:
+        if not self._callbacks:
             return False
-        record = Record._from_core(event)
+        shown = read(event)
         # Call all of them, even if the first one asks to stop.
-        answers = [bool(callback(record)) for callback in self._callbacks]
+        answers = [bool(callback(shown)) for callback in self._callbacks]
         return any(answers)

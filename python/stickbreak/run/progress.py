@@ -112,8 +112,7 @@ class ProgressBar(Bar):
         self._passes_begun: dict[int, float] = {}
         self._has_begun = False
 
-    def start_round(self, index: int, n_runs: int) -> None:
-        """Start a round of `n_runs` concurrent runs, after `index` earlier ones."""
+    def _start_round(self, index: int, n_runs: int) -> None:
         self._passes_before = index * self._max_passes
         self._passes_done, self._passes_begun = {}, {}
         if self._bar is not None and self._n_init > 1:
@@ -130,6 +129,9 @@ class ProgressBar(Bar):
 
     def observe(self, event: dict[str, Any]) -> None:
         """Advance by an event of the core."""
+        if event["kind"] == "round":
+            self._start_round(event["first"], event["n_runs"])
+            return
         if not self._has_begun:
             self._has_begun = True
             self._say("")
@@ -167,7 +169,7 @@ class SweepBar(Bar):
 
     def observe(self, event: dict[str, Any]) -> None:
         """Advance by an event of the core."""
-        self._done[event["chain"]] = event["index"] + 1
+        self._done[event["run"]] = event["index"] + 1
         self._say(f"log joint {event['log_joint']:.8g}, {event['n_clusters']} clusters")
         self._move_to(sum(self._done.values()))
 

@@ -21,11 +21,12 @@ from stickbreak.result import support
 from stickbreak.result.fit import Fit
 from stickbreak.result.trace import Chains, Draw, Proposals, Trace
 from stickbreak.run.algorithms import Memoized
-from stickbreak.run.checkpoints import Checkpoint, CheckpointFile
+from stickbreak.run.checkpoints import Checkpoint
 from stickbreak.run.converging import ran_out, warn_of
 from stickbreak.run.fitting import checked_callbacks, checkpoint_file
 from stickbreak.run.moves import usual_moves
-from stickbreak.run.progress import SweepBar, sweep_bar
+from stickbreak.run.observing import Observer
+from stickbreak.run.progress import sweep_bar
 from stickbreak.run.reading import Given, read
 from stickbreak.run.samplers import CollapsedGibbs, Sampler, TreeGuided
 
@@ -160,8 +161,6 @@ def sample(
         "seed": checks.seed(seed),
         "max_seconds": None if max_seconds is None else checks.non_negative("max_seconds", max_seconds),
         "threads": checks.threads(threads),
-        "checkpoint_every": None,
-        "checkpoint": None,
     }
     if progress is not None:
         progress = checks.flag("progress", progress)
@@ -171,8 +170,7 @@ def sample(
         rows = own_rows(given, "data")
         _core.check_model(model.likelihood._to_core(), model.process._to_core())
         labels = _start(_default_start(chosen) if init is None else init, rows, data)
-        if file is not None:
-            plan["checkpoint_every"], plan["checkpoint"] = file.every_seconds, file.read(rows.shape[0]).run
+        resumed = None if file is None else file.read(rows.shape[0])
         process = model.process._to_core()
         with naming(given.names):
             likelihood, fit = _core.estimate(rows, model.likelihood._to_core(), process, plan["seed"], plan["threads"])
@@ -180,7 +178,7 @@ def sample(
             warn_of_estimate(fit, given.names)
         room = _room(plan["chains"], plan["draws"], rows.shape[0])
         bar = sweep_bar(progress, plan["chains"], plan["warmup"] + plan["draws"] * plan["thin"])
-        observer = _Observer(functions, bar, file)
+        observer = Observer(functions, bar, file, resumed)
         try:
             found, state = _core.sample(
                 rows,
@@ -189,54 +187,20 @@ def sample(
                 plan=plan,
                 init=labels,
                 partitions=room,
-                listens=bool(functions) or bar is not None,
-                observe=observer.observe,
+                observer=observer,
             )
         except InvalidArgument as error:
             raise with_column(error, given.names) from None
         except CheckpointError as error:
-            raise error if file is None else file.refused(error) from None
+            raise error if file is None or error is observer.exception else file.refused(error) from None
         finally:
-            if bar is not None:
-                bar.close()
+            observer.close()
     if fit is None:
         warn_of_columns(state, given.names)
     filled = Mixture(likelihood=Likelihood._from_core(*state.likelihood), process=model.process)
     exact = not isinstance(chosen, TreeGuided) or chosen.exact
     found_chains = replace(_chains(found, room, plan["chains"]), exact=exact)
     return Trace(found_chains, state, filled, rows, given.names)
-
-
-class _Observer:
-    """Passes events of chains to the progress bar, the callbacks and the checkpoint file."""
-
-    def __init__(
-        self, callbacks: list[Callable[[Draw], object]], bar: SweepBar | None, file: CheckpointFile | None
-    ) -> None:
-        self._callbacks = callbacks
-        self._bar = bar
-        self._file = file
-
-    def observe(self, event: dict[str, Any]) -> bool:
-        """Handle one event of the core; True asks the core to stop."""
-        if event["kind"] == "checkpoint":
-            if self._file is not None:
-                self._file.write(event["bytes"])
-            return False
-        if self._bar is not None:
-            self._bar.observe(event)
-        if event["draw"] is None or not self._callbacks:
-            return False
-        draw = Draw(
-            chain=event["chain"],
-            index=event["draw"],
-            seconds=event["seconds"],
-            log_joint=event["log_joint"],
-            n_clusters=event["n_clusters"],
-        )
-        # Call all of them, even if the first one asks to stop.
-        answers = [bool(callback(draw)) for callback in self._callbacks]
-        return any(answers)
 
 
 def own_rows(given: Given, argument: str) -> arrays.Rows:

@@ -9,11 +9,11 @@ use rand::RngExt;
 use rand_distr::StandardNormal;
 
 use crate::data::DenseRows;
-use crate::mcmc::SavedChain;
+use crate::events::{Event, Observer};
+use crate::fit::Identity;
 use crate::mcmc::tests::cases::{generalized_gamma, named, target};
-use crate::mcmc::{
-    ChainDraws, ChainObserver, ChainPlan, ChainState, ChainWatcher, CollapsedGibbs, Sampler, Sampling, SplitMerge,
-};
+use crate::mcmc::{ChainDraws, ChainPlan, ChainState, CollapsedGibbs, Sampler, Sampling, SplitMerge};
+use crate::mcmc::{SavedChain, checkpoint};
 use crate::model::Named;
 use crate::parallel::Cancel;
 use crate::parameters::{Parameters, Value, table, vector};
@@ -82,18 +82,18 @@ fn rows_of(labels: &[i32], generator: &mut Generator) -> Vec<f64> {
 
 /// Stores the last checkpoint.
 #[derive(Default)]
-struct Last(Mutex<Option<SavedChain>>);
+struct Last(Mutex<Vec<u8>>);
 
-impl ChainWatcher for Last {
-    fn observer(&self, _: usize) -> Box<dyn ChainObserver + '_> {
-        Box::new(())
-    }
+impl Observer for Last {
     fn wants_checkpoint(&self, last: bool) -> bool {
         last
     }
-    fn on_checkpoint(&self, chains: &[SavedChain]) -> crate::error::Result<()> {
-        *self.0.lock().expect("no panic") = chains.first().cloned();
-        Ok(())
+
+    fn on_event(&self, _run: usize, event: Event) -> bool {
+        if let Event::Checkpoint(bytes) = event {
+            *self.0.lock().expect("no panic") = bytes;
+        }
+        false
     }
 }
 
@@ -112,11 +112,13 @@ fn scores(case: &Case, sampler: &dyn Sampler, carries: bool) -> [f64; 6] {
         state.refresh(&target);
         // The next sweep is the first to make a draw, and the last of its run.
         let plan = ChainPlan { draws: 1, warmup: sweep, thin: 1, chains: 1, seed: 23, limit: None };
-        let sampling = Sampling { target: &target, sampler, labels: &first, plan, started: Instant::now() };
+        let (identity, started) = (Identity::default(), Instant::now());
+        let sampling = Sampling { target: &target, sampler, labels: &first, plan, started, identity };
         let resumed = SavedChain { state, sweep, draws: ChainDraws::default(), labels: Vec::new() };
         let last = Last::default();
         sampling.run(&mut labels, Some(vec![resumed]), &last, &Cancel::default()).expect("definite");
-        let chain = last.0.into_inner().expect("no panic").expect("it has ended");
+        let bytes = last.0.into_inner().expect("no panic");
+        let chain = checkpoint::read(&bytes, &sampling).expect("it has ended").remove(0);
         assert_eq!((chain.sweep, &chain.labels), (sweep + 1, &labels));
         let mean = &mut means[sweep * BATCHES / SWEEPS];
         let found = statistics(&rows, &chain.state);

@@ -4,14 +4,16 @@ use std::time::{Duration, Instant};
 
 use crate::data::DenseRows;
 use crate::error::Error;
+use crate::events::{Event, Observer};
+use crate::fit::Identity;
 use crate::grounds::Grounds;
+use crate::mcmc::checkpoint;
 use crate::mcmc::tests::cases::{POINTS, dirichlet, finite, gaussian, named, points, posterior, specification, words};
 use crate::mcmc::tests::paths::partitions;
 use crate::mcmc::{
-    ChainDraws, ChainObserver, ChainPlan, ChainState, ChainWatcher, CollapsedGibbs, Predictive, RowTable, Sampler,
-    Sampling, Start, Sweep, Target, log_predictive, predict,
+    ChainDraws, ChainPlan, ChainState, CollapsedGibbs, Predictive, RowTable, Sampler, Sampling, Start, Target,
+    log_predictive, predict,
 };
-use crate::mcmc::{SavedChain, checkpoint};
 use crate::parallel::{Cancel, with_threads};
 use crate::parameters::vector;
 use crate::special::log_sum_exp;
@@ -67,15 +69,13 @@ fn draws_follow_the_posterior() {
 /// Stops after a number of sweeps of all chains.
 struct Stops(usize);
 
-impl ChainWatcher for Stops {
-    fn observer(&self, _: usize) -> Box<dyn ChainObserver + '_> {
-        Box::new(Stops(self.0))
+impl Observer for Stops {
+    fn wants_progress(&self, _run: usize) -> bool {
+        false
     }
-}
 
-impl ChainObserver for Stops {
-    fn on_sweep(&mut self, sweep: &Sweep) -> bool {
-        sweep.index >= self.0
+    fn on_event(&self, _run: usize, event: Event) -> bool {
+        matches!(event, Event::Sweep(sweep) if sweep.index >= self.0)
     }
 }
 
@@ -86,7 +86,8 @@ fn a_chain_that_is_stopped_keeps_its_draws() {
     let sampler = CollapsedGibbs::default();
     let stopped = |plan: ChainPlan, n_sweeps: usize| {
         let mut partitions = vec![-1; plan.chains * plan.draws * 6];
-        let sampling = Sampling { target: &target, sampler: &sampler, labels: &labels, plan, started: Instant::now() };
+        let (identity, started) = (Identity::default(), Instant::now());
+        let sampling = Sampling { target: &target, sampler: &sampler, labels: &labels, plan, started, identity };
         let outcome =
             with_threads(Some(1), || sampling.run(&mut partitions, None, &Stops(n_sweeps), &Cancel::default()));
         outcome.expect("a thread").map(|draws| draws.iter().map(|of_chain| of_chain.log_joint.len()).min().unwrap_or(0))
@@ -147,18 +148,18 @@ fn the_predictive_density_is_a_ratio_of_evidences() {
 
 /// Stores the checkpoints of a run, one per turn.
 #[derive(Default)]
-struct Keeps(std::sync::Mutex<Vec<Vec<SavedChain>>>);
+struct Keeps(std::sync::Mutex<Vec<Vec<u8>>>);
 
-impl ChainWatcher for Keeps {
-    fn observer(&self, _: usize) -> Box<dyn ChainObserver + '_> {
-        Box::new(())
-    }
-    fn wants_checkpoint(&self, _: bool) -> bool {
+impl Observer for Keeps {
+    fn wants_checkpoint(&self, _last: bool) -> bool {
         true
     }
-    fn on_checkpoint(&self, chains: &[SavedChain]) -> crate::error::Result<()> {
-        self.0.lock().expect("no panic").push(chains.to_vec());
-        Ok(())
+
+    fn on_event(&self, _run: usize, event: Event) -> bool {
+        if let Event::Checkpoint(bytes) = event {
+            self.0.lock().expect("no panic").push(bytes);
+        }
+        false
     }
 }
 
@@ -171,37 +172,37 @@ fn a_resumed_run_equals_an_uninterrupted_one() {
     let grounds = Grounds::for_sampler(&specification(gaussian(2), process), &rows, &Cancel::default()).expect("valid");
     let target = grounds.target(&rows).expect("closed");
     let (sampler, labels) = (CollapsedGibbs::default(), vec![0; 6]);
-    let of = |plan| Sampling { target: &target, sampler: &sampler, labels: &labels, plan, started: Instant::now() };
-    let run = |plan: ChainPlan, resumed, watcher: &dyn ChainWatcher| {
+    let of = |plan| {
+        let identity = checkpoint::identity(&target, &sampler, &labels, plan, &grounds);
+        Sampling { target: &target, sampler: &sampler, labels: &labels, plan, started: Instant::now(), identity }
+    };
+    let run = |plan: ChainPlan, resumed, observer: &dyn Observer| {
         let mut partitions = vec![-1; plan.chains * plan.draws * 6];
-        let draws = of(plan).run(&mut partitions, resumed, watcher, &Cancel::default()).expect("small");
+        let draws = of(plan).run(&mut partitions, resumed, observer, &Cancel::default()).expect("small");
         (partitions, draws.into_iter().map(|of_chain| ChainDraws { seconds: 0.0, ..of_chain }).collect::<Vec<_>>())
     };
     let whole = run(PLAN, None, &());
     let keeps = Keeps::default();
     run(ChainPlan { draws: 17, ..PLAN }, None, &keeps);
     let kept = keeps.0.into_inner().expect("no panic");
-    assert!(kept.len() >= 2 && kept[0][0].sweep == 0 && kept[kept.len() - 1][0].draws.log_joint.len() == 17);
-    let identity = checkpoint::identity(&of(PLAN), &grounds);
-    for chains in &kept {
-        let bytes = checkpoint::write(&identity, chains).expect("serialisable");
-        let resumed = checkpoint::read(&identity, &bytes, &of(PLAN)).expect("its own");
+    let read = |bytes: &[u8]| checkpoint::read(bytes, &of(ChainPlan { draws: 17, ..PLAN }));
+    let ends = [&kept[0], &kept[kept.len() - 1]].map(|bytes| read(bytes).expect("its own").remove(0));
+    assert!(kept.len() >= 2 && ends[0].sweep == 0 && ends[1].draws.log_joint.len() == 17);
+    for bytes in &kept {
+        let resumed = checkpoint::read(bytes, &of(PLAN)).expect("its own");
         assert_eq!(run(PLAN, Some(resumed), &()), whole);
-        let message =
-            |plan: ChainPlan| match checkpoint::read(&checkpoint::identity(&of(plan), &grounds), &bytes, &of(plan)) {
-                Err(Error::Checkpoint { message }) => message,
-                other => panic!("{other:?}"),
-            };
+        let message = |plan: ChainPlan| match checkpoint::read(bytes, &of(plan)) {
+            Err(Error::Checkpoint { message }) => message,
+            other => panic!("{other:?}"),
+        };
         assert!(message(ChainPlan { seed: 8, ..PLAN }).contains("seed = 7"));
         assert!(message(ChainPlan { chains: 2, ..PLAN }).contains("chains"));
         for bit in (0..8 * bytes.len()).step_by(7) {
             let mut bytes = bytes.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
             // Some bit flips leave a possible chain; none of them may panic.
-            drop(checkpoint::read(&identity, &bytes, &of(PLAN)));
+            drop(checkpoint::read(&bytes, &of(PLAN)));
         }
-        assert!(
-            (0..bytes.len()).step_by(5).all(|length| checkpoint::read(&identity, &bytes[..length], &of(PLAN)).is_err())
-        );
+        assert!((0..bytes.len()).step_by(5).all(|length| checkpoint::read(&bytes[..length], &of(PLAN)).is_err()));
     }
 }

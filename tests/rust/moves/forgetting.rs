@@ -7,8 +7,7 @@ use stickbreak::Result;
 use stickbreak::component::EditLog;
 use stickbreak::data::{ArrayBatches, TableRows};
 use stickbreak::executor::{Executor, InProcess, Visit};
-use stickbreak::fit::{Engine, Identity, Observer, Position, Run, Settings};
-use stickbreak::fitted::Record;
+use stickbreak::fit::{Engine, Identity, Position, Run, Settings};
 use stickbreak::global_step::Globals;
 use stickbreak::init::{Beginning, Init};
 use stickbreak::local_step::Keep;
@@ -55,16 +54,6 @@ impl Executor for Forgetful<'_> {
     }
 }
 
-struct Silent;
-
-impl Observer for Silent {
-    fn on_batch(&mut self, _: usize, _: usize, _: usize) {}
-
-    fn on_pass(&mut self, _: &Record) -> bool {
-        false
-    }
-}
-
 fn run(case: Case, n_batches: usize, options: LocalOptions, bits: u8, seed: u64, forgets: &[u8]) -> Run {
     let problem = Problem::new(case, N, D, 5, seed);
     let (rows, weights) = (problem.rows(), problem.weights.as_deref());
@@ -106,7 +95,7 @@ fn run(case: Case, n_batches: usize, options: LocalOptions, bits: u8, seed: u64,
     let inner = InProcess::new(&RowKind, &problem.model, &source, options, cancel.clone())
         .expect("batches that can be replayed");
     let mut executor = Forgetful { inner, forgets, visits: 0 };
-    engine.run(&mut executor, Position::first(memo, edits, base), &mut Silent, &cancel).expect("finite rows")
+    engine.run(&mut executor, Position::first(memo, edits, base), &(), &cancel).expect("finite rows")
 }
 
 /// Returns everything but times and amounts of work.

@@ -1,6 +1,7 @@
 //! A move that is not in the registry and consists of this file alone. It merges the two smallest components if that
 //! raises the bound.
 
+use std::sync::Mutex;
 use std::time::Instant;
 
 use serde::Serialize;
@@ -8,9 +9,9 @@ use serde::de::DeserializeOwned;
 use stickbreak::Result;
 use stickbreak::component::{ComponentId, Edit, EditLog, position};
 use stickbreak::data::ArrayBatches;
+use stickbreak::events::{Event, Observer};
 use stickbreak::executor::{Executor, InProcess, Visit};
-use stickbreak::fit::{Engine, Identity, Observer, Position, Run, Settings};
-use stickbreak::fitted::Record;
+use stickbreak::fit::{Engine, Identity, Position, Run, Settings};
 use stickbreak::global_step::Globals;
 use stickbreak::local_step::Keep;
 use stickbreak::memo::Memo;
@@ -137,21 +138,18 @@ impl Executor for Wire<'_> {
 
 /// Keeps every checkpoint.
 #[derive(Default)]
-struct Kept(Vec<Vec<u8>>);
+struct Kept(Mutex<Vec<Vec<u8>>>);
 
 impl Observer for Kept {
-    fn on_batch(&mut self, _: usize, _: usize, _: usize) {}
-
-    fn on_pass(&mut self, _: &Record) -> bool {
-        false
-    }
-
-    fn wants_checkpoint(&mut self, _: bool) -> bool {
+    fn wants_checkpoint(&self, _last: bool) -> bool {
         true
     }
 
-    fn on_checkpoint(&mut self, bytes: Vec<u8>) {
-        self.0.push(bytes);
+    fn on_event(&self, _run: usize, event: Event) -> bool {
+        if let Event::Checkpoint(bytes) = event {
+            self.0.lock().expect("no panic").push(bytes);
+        }
+        false
     }
 }
 
@@ -163,7 +161,7 @@ struct Setting<'a> {
 
 impl Setting<'_> {
     /// Runs from eight components, or from a checkpoint.
-    fn run(&self, wire: bool, checkpoint: Option<&[u8]>, observer: &mut dyn Observer) -> Result<Run> {
+    fn run(&self, wire: bool, checkpoint: Option<&[u8]>, observer: &dyn Observer) -> Result<Run> {
         let model = &self.problem.model;
         let rows = self.problem.rows();
         let source = ArrayBatches::new(rows.as_ref(), None, BATCHES, Some(1), 0)?;
@@ -215,8 +213,8 @@ fn a_move_needs_nothing_but_its_file() {
     let problem = Problem::new(CASES[0], N, 3, 4, 5);
     for sparsity in [Sparsity::Dense, Sparsity::Limited(1)] {
         let setting = Setting { problem: &problem, moves: &[&Fold], sparsity };
-        let mut kept = Kept::default();
-        let run = setting.run(false, None, &mut kept).expect("a fit");
+        let kept = Kept::default();
+        let run = setting.run(false, None, &kept).expect("a fit");
         assert!(run.history.windows(2).all(|pair| pair[1].elbo >= pair[0].elbo));
         let reports: Vec<&Report> = run.history.iter().flat_map(|record| &record.moves).collect();
         assert_eq!(reports.len(), run.history.len());
@@ -226,14 +224,15 @@ fn a_move_needs_nothing_but_its_file() {
         assert!(reports.iter().all(|report| report.kind == KIND));
         let apart = reports.iter().flat_map(|report| &report.refused).any(|(reason, _)| reason == "they are apart");
         assert_eq!(apart, sparsity == Sparsity::Limited(1), "{reports:?}");
-        assert_eq!(known(&setting.run(true, None, &mut ()).expect("a fit")), known(&run));
-        for bytes in &kept.0 {
-            assert_eq!(known(&setting.run(true, Some(bytes), &mut ()).expect("a fit")), known(&run));
+        assert_eq!(known(&setting.run(true, None, &()).expect("a fit")), known(&run));
+        let kept = kept.0.into_inner().expect("no panic");
+        for bytes in &kept {
+            assert_eq!(known(&setting.run(true, Some(bytes), &()).expect("a fit")), known(&run));
         }
         // Without the move, its state in a checkpoint is refused.
         let merges = Moves::from(Merge);
         let others = Setting { moves: &merges.list(), ..setting };
-        assert!(others.run(false, Some(&kept.0[2]), &mut ()).is_err());
+        assert!(others.run(false, Some(&kept[2]), &()).is_err());
     }
 }
 
@@ -245,7 +244,7 @@ fn a_move_goes_with_those_of_the_registry() {
     let mut moves = registered.list();
     moves.push(&Fold);
     let setting = Setting { problem: &problem, moves: &moves, sparsity: Sparsity::Limited(3) };
-    let run = setting.run(true, None, &mut ()).expect("a fit");
+    let run = setting.run(true, None, &()).expect("a fit");
     let kinds: Vec<&str> = run.history[0].moves.iter().map(|report| report.kind.name()).collect();
     assert_eq!(kinds, ["birth", "split", "merge", "delete", "fold"]);
     assert!(run.history.windows(2).all(|pair| pair[1].elbo >= pair[0].elbo));
