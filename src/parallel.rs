@@ -3,8 +3,8 @@
 
 use std::cell::Cell;
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rayon::prelude::*;
 
@@ -28,14 +28,28 @@ impl Cancel {
 
 /// Runs `work` on a pool of its own with `threads` threads (`None`: all cores).
 pub fn with_threads<T: Send>(threads: Option<usize>, work: impl FnOnce() -> T + Send) -> Result<T> {
-    let pool = rayon::ThreadPoolBuilder::new()
+    let pool = pool(threads)?;
+    let (work, result) = (Mutex::new(Some(work)), Mutex::new(None));
+    install(&pool, &|| {
+        let taken = locked(&work).take();
+        let value = taken.map(|work| work());
+        *locked(&result) = value;
+    });
+    let value = result.into_inner().unwrap_or_else(PoisonError::into_inner);
+    value.ok_or_else(|| Error::numerical(None, "the thread pool has done no work"))
+}
+
+/// Runs `work` in the pool; not generic, as [`run_all`].
+fn install(pool: &rayon::ThreadPool, work: &(dyn Fn() + Sync)) {
+    pool.install(work);
+}
+
+fn pool(threads: Option<usize>) -> Result<rayon::ThreadPool> {
+    rayon::ThreadPoolBuilder::new()
         .num_threads(threads.unwrap_or(0))
         .thread_name(|index| format!("stickbreak-{index}"))
         .build()
-        .map_err(|error| {
-            Error::invalid("threads", format!("{threads:?} ({error})"), "a number the system can start")
-        })?;
-    Ok(pool.install(work))
+        .map_err(|error| Error::invalid("threads", format!("{threads:?} ({error})"), "a number the system can start"))
 }
 
 /// Runs `task(0), ..., task(n - 1)` concurrently, each with a share of the threads of the current pool; if there are
@@ -95,62 +109,74 @@ pub fn blocks(n: usize, size: usize) -> impl ExactSizeIterator<Item = Range<usiz
     (0..n.div_ceil(size)).map(move |i| i * size..n.min((i + 1) * size))
 }
 
-/// Runs `task(0), ..., task(n - 1)` in parallel; returns the results in order.
-pub fn map<T: Send>(n: usize, task: impl Fn(usize) -> T + Sync + Send) -> Vec<T> {
+/// Runs `task(0), ..., task(n - 1)` in parallel. It is not generic, so that the thread pool's code is compiled once.
+fn run_all(n: usize, task: &(dyn Fn(usize) + Sync)) {
     if ALONE.get() {
-        return (0..n).map(task).collect();
+        (0..n).for_each(task);
+    } else {
+        (0..n).into_par_iter().for_each(task);
     }
-    (0..n).into_par_iter().map(task).collect()
+}
+
+/// Runs `task(0), ..., task(n - 1)` in parallel; returns the results in order.
+pub fn map<T: Send>(n: usize, task: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let results: Vec<Mutex<Option<T>>> = (0..n).map(|_| Mutex::new(None)).collect();
+    run_all(n, &|index| {
+        let result = task(index);
+        *locked(&results[index]) = Some(result);
+    });
+    results.into_iter().filter_map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
 }
 
 /// Runs `task` on every item in parallel; returns the results in order.
-pub fn map_all<I: Send, T: Send>(items: Vec<I>, task: impl Fn(I) -> T + Sync + Send) -> Vec<T> {
-    if ALONE.get() {
-        return items.into_iter().map(task).collect();
-    }
-    items.into_par_iter().map(task).collect()
+pub fn map_all<I: Send, T: Send>(items: Vec<I>, task: impl Fn(I) -> T + Sync) -> Vec<T> {
+    let items: Vec<Mutex<Option<I>>> = items.into_iter().map(|item| Mutex::new(Some(item))).collect();
+    map(items.len(), |index| locked(&items[index]).take().map(&task)).into_iter().flatten().collect()
 }
 
 /// As [`map`] for tasks that can fail. Returns the error of the first failing index, regardless of which failed first
 /// in time.
-pub fn try_map<T: Send>(n: usize, task: impl Fn(usize) -> Result<T> + Sync + Send) -> Result<Vec<T>> {
+pub fn try_map<T: Send>(n: usize, task: impl Fn(usize) -> Result<T> + Sync) -> Result<Vec<T>> {
     map(n, task).into_iter().collect()
 }
 
 /// Runs `task` on every item in parallel.
-pub fn for_each<I: Send>(items: Vec<I>, task: impl Fn(I) + Sync + Send) {
-    if ALONE.get() {
-        return items.into_iter().for_each(task);
-    }
-    items.into_par_iter().for_each(task);
+pub fn for_each<I: Send>(items: Vec<I>, task: impl Fn(I) + Sync) {
+    map_all(items, task);
 }
 
-/// Runs `task` on every item, with scratch space that each thread reuses.
+/// Runs `task` on every item, with scratch space that tasks reuse.
 pub fn for_each_with<I: Send, W: Send>(
     items: Vec<I>,
-    scratch: impl Fn() -> W + Sync + Send,
-    task: impl Fn(&mut W, I) -> Result<()> + Sync + Send,
+    scratch: impl Fn() -> W + Sync,
+    task: impl Fn(&mut W, I) -> Result<()> + Sync,
 ) -> Result<()> {
-    if ALONE.get() {
-        let mut own = scratch();
-        return items.into_iter().try_for_each(|item| task(&mut own, item));
-    }
-    let outcomes: Vec<Result<()>> = items.into_par_iter().map_init(scratch, |work, item| task(work, item)).collect();
-    outcomes.into_iter().collect()
+    let spare = Mutex::new(Vec::new());
+    map_all(items, |item| with_spare(&spare, &scratch, |work| task(work, item))).into_iter().collect()
 }
 
-/// As [`try_map`], with scratch space that each thread reuses.
+/// As [`try_map`], with scratch space that tasks reuse.
 pub fn try_map_with<T: Send, W: Send>(
     n: usize,
-    scratch: impl Fn() -> W + Sync + Send,
-    task: impl Fn(&mut W, usize) -> Result<T> + Sync + Send,
+    scratch: impl Fn() -> W + Sync,
+    task: impl Fn(&mut W, usize) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
-    if ALONE.get() {
-        let mut own = scratch();
-        return (0..n).map(|index| task(&mut own, index)).collect();
-    }
-    let outcomes: Vec<Result<T>> = (0..n).into_par_iter().map_init(scratch, |work, index| task(work, index)).collect();
-    outcomes.into_iter().collect()
+    let spare = Mutex::new(Vec::new());
+    try_map(n, |index| with_spare(&spare, &scratch, |work| task(work, index)))
+}
+
+/// Runs `task` with scratch space that another task has left, or that is new.
+fn with_spare<W, T>(spare: &Mutex<Vec<W>>, scratch: impl Fn() -> W, task: impl FnOnce(&mut W) -> T) -> T {
+    let left = locked(spare).pop();
+    let mut work = left.unwrap_or_else(scratch);
+    let result = task(&mut work);
+    locked(spare).push(work);
+    result
+}
+
+/// Locks a value that is whole even after a panic.
+fn locked<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

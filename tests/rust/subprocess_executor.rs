@@ -18,6 +18,7 @@ use stickbreak::error::{Error, Result};
 use stickbreak::events::{Event, Observer};
 use stickbreak::executor::{Executor, InProcess, Visit};
 use stickbreak::fit::{Engine, Identity, Position, Run, Settings};
+use stickbreak::fitted::Record;
 use stickbreak::global_step::Globals;
 use stickbreak::local_step::{Keep, OpeningRule, TreeOptions};
 use stickbreak::memo::Memo;

@@ -24,7 +24,8 @@ fn run(target: &Target, sampler: &dyn Sampler, plan: ChainPlan, threads: usize) 
     let n = target.n_rows();
     let mut partitions = vec![-1; plan.chains * plan.draws * n];
     let labels = Start::Single.labels(target, 0, &Cancel::default()).expect("as many");
-    let sampling = Sampling { target, sampler, labels: &labels, plan, started: Instant::now() };
+    let (identity, started) = (Identity::default(), Instant::now());
+    let sampling = Sampling { target, sampler, labels: &labels, plan, started, identity };
     let outcome = with_threads(Some(threads), || sampling.run(&mut partitions, None, &(), &Cancel::default()));
     (partitions, outcome.and_then(|outcome| outcome).expect("small"))
 }
