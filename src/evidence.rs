@@ -70,8 +70,8 @@ pub fn raise<F: Scalar>(model: &Model<F>, summary: &Summary) -> Option<(Model<F>
 /// The model with a base measure that follows the components, but is no more certain about their widths and positions
 /// than the initial one (see [`Evidence::cautions`](crate::likelihood::Evidence::cautions)).
 ///
-/// A base measure estimated from few components may be certain that all components are like these. It then speaks
-/// against every split of them.
+/// A base measure estimated from few components may be certain that all components are like these. Then no split of
+/// them can raise the bound.
 ///
 /// # Errors
 /// [`crate::Error::InvalidArgument`] for invalid parameters, which would be a bug.
@@ -84,8 +84,8 @@ pub fn unsure<F: Scalar>(model: &Model<F>, summary: &Summary) -> Result<Model<F>
     let found = raise(&start.estimating(free), summary).map_or(start, |(found, _)| found);
     let mut parameters = found.base.parameters.clone();
     for (name, value) in estimated.start.0.iter().filter(|(name, _)| has(name, Caution::Capped)) {
-        let [own, initial] = [&parameters, &estimated.start].map(|all| all.number(name).ok().flatten());
-        if own > initial {
+        let [estimate, initial] = [&parameters, &estimated.start].map(|all| all.number(name).ok().flatten());
+        if estimate > initial {
             parameters.0.insert(name.clone(), value.clone());
         }
     }
@@ -99,8 +99,8 @@ fn step<F: Scalar>(model: &Model<F>, summary: &Summary) -> Option<(Model<F>, f64
     let given = Given { components: &components, parameters, start, free: &estimated.free };
     let found = model.likelihood.evidence()?.estimate(&given).ok()?;
     let next = model.with_base(found).ok()?;
-    // Components of equal rows have no scatter of their own, and large weights make the remaining scale small relative
-    // to the rounding of their squares.
+    // A component whose rows are all equal has no scatter. Under large weights its scale is small relative to the
+    // rounding of the squares.
     if !map(components.len(), |k| next.likelihood.survives(components[k])).into_iter().all(|survives| survives) {
         return None;
     }

@@ -200,7 +200,7 @@ impl<F: Scalar> Executor for InProcess<'_, F> {
         Ok(Visit { summary, work, findings })
     }
 
-    /// The answer of the kind of unit comes first, then that of any units.
+    /// Asks the visitor, which knows the kind of units, first. Then tries the answers that units of any kind can give.
     fn answer(&mut self, batch: usize, asked: &Asked) -> Result<Payload> {
         if let Some(globals) = asked.globals() {
             self.adopt(globals)?;

@@ -94,11 +94,9 @@ impl Globals {
         model.likelihood.scorer(&components, &log_weights, Density::Expected(model.objective))
     }
 
-    /// The same for sparse rows only, or `None` if the likelihood scores sparse rows like others. `earlier` must be
-    /// packed from the version in [`Globals::changes`]. Only changes are then recomputed, with the same bits.
-    ///
-    /// # Errors
-    /// As [`Globals::scorer`].
+    /// Packs the components for sparse rows only. Returns `None` if the likelihood scores sparse rows like others.
+    /// `earlier` must be packed from the version in [`Globals::changes`]. Only changes are then recomputed, with the
+    /// same bits.
     pub fn sparse_scorer<F: Scalar>(
         &self,
         model: &Model<F>,
@@ -139,9 +137,6 @@ impl Globals {
     }
 
     /// Packs the components without the tail for the local step.
-    ///
-    /// # Errors
-    /// As [`Globals::scorer`].
     pub fn scorer_without_tail<F: Scalar>(&self, model: &Model<F>) -> Result<Box<dyn Scorer<F>>> {
         model.likelihood.scorer(
             &self.components(),
@@ -152,9 +147,6 @@ impl Globals {
 
     /// Packs the components, followed by the prior with the left-over weight, for the posterior predictive (mathematics
     /// 6).
-    ///
-    /// # Errors
-    /// As [`Globals::scorer`].
     pub fn predictive_scorer<F: Scalar>(&self, model: &Model<F>) -> Result<Box<dyn Scorer<F>>> {
         let nothing = vec![0.0; model.likelihood.n_statistics()];
         let mut components = self.components();
@@ -167,9 +159,6 @@ impl Globals {
     }
 
     /// Returns KL(q || p) of all global factors, nats.
-    ///
-    /// # Errors
-    /// As [`Globals::scorer`].
     pub fn divergence<F: Scalar>(&self, model: &Model<F>) -> Result<f64> {
         let components = self.components();
         let parts = crate::parallel::try_map(components.len(), |k| {

@@ -72,12 +72,12 @@ impl Grounds {
             Some(earlier) => of_earlier(earlier, rows, data, cancel)?,
             None => of_moments(specification, rows, data, cancel)?,
         };
-        let own = data.seen_through(&coordinates);
-        let specification = complete(&specification.in_coordinates(&coordinates)?, &own)?;
+        let moments = data.seen_through(&coordinates);
+        let specification = complete(&specification.in_coordinates(&coordinates)?, &moments)?;
         rows.watch(specification.allowed()?, specification.missing);
         // The origin is rounded to the data's type, so that subtracting it from a row is exact to the last bit of the
         // row.
-        let origin = own.mean.iter().map(|&value| F::from_f64(value).to_f64()).collect();
+        let origin = moments.mean.iter().map(|&value| F::from_f64(value).to_f64()).collect();
         let fingerprint = data.fingerprint;
         Ok(Self { coordinates: Arc::new(coordinates), lacks_rows, specification, origin, fingerprint })
     }
@@ -136,24 +136,24 @@ fn of_moments<F: Scalar>(
     let Named { name, parameters } = &specification.likelihood;
     let entry = likelihood::entry(name)?;
     let about_zero = entry.domain == Some(Domain::Centred);
-    let mut own = informative::<F>(data, entry.freedom, about_zero)?;
-    if !own.coordinates.dependents().is_empty() && rows.can_seek() {
+    let mut found = informative::<F>(data, entry.freedom, about_zero)?;
+    if !found.coordinates.dependents().is_empty() && rows.can_seek() {
         // An extreme outlier makes any two columns look linearly dependent.
         let first = rows.pick(&(0..rows.n_rows().min(FIRST_ROWS) as u32).collect::<Vec<_>>())?;
-        own.coordinates = own.coordinates.narrowed(|column| typical_spread(&first, column));
+        found.coordinates = found.coordinates.narrowed(|column| typical_spread(&first, column));
     }
     // A few rows off the subspace add little to the moments but would have no density.
-    if !own.coordinates.dependents().is_empty() && !strays_of(rows, &own.coordinates, cancel)?.units.is_empty() {
-        own = informative::<F>(data, Freedom::Columns, about_zero)?;
+    if !found.coordinates.dependents().is_empty() && !strays_of(rows, &found.coordinates, cancel)?.units.is_empty() {
+        found = informative::<F>(data, Freedom::Columns, about_zero)?;
     }
-    if likelihood::fills_directions(name, parameters, &own.coordinates)? {
-        own = with_rows(Coordinates::in_units(data, entry.freedom, about_zero));
+    if likelihood::fills_directions(name, parameters, &found.coordinates)? {
+        found = with_rows(Coordinates::in_units(data, entry.freedom, about_zero));
     }
     if specification.missing {
         // With missing values, the volume factor of a row would depend on which values are present.
-        own.coordinates = own.coordinates.without_units();
+        found.coordinates = found.coordinates.without_units();
     }
-    Ok(own)
+    Ok(found)
 }
 
 /// Coordinates for which there are enough rows.
@@ -180,9 +180,9 @@ fn strays_of<F: Scalar>(rows: &dyn Dataset<F>, coordinates: &Coordinates, cancel
     let mut all = Strays::default();
     if !coordinates.is_full() {
         rows.for_each_slab(1024, &mut |units| {
-            let own = strays(units, coordinates, cancel)?;
-            all.units.extend(own.units);
-            all.columns.extend(own.columns);
+            let found = strays(units, coordinates, cancel)?;
+            all.units.extend(found.units);
+            all.columns.extend(found.columns);
             Ok(())
         })?;
     }

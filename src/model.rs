@@ -140,7 +140,7 @@ impl Specification {
         Ok(())
     }
 
-    /// Whether the base measure can be estimated. This requires a bound of which all terms can be recomputed under
+    /// Whether the base measure can be estimated. This requires that all terms of the bound can be recomputed under
     /// another base measure. The term of a tail cannot.
     fn can_estimate(&self) -> Result<bool> {
         // In topic models, the base measure of words is estimated by marginal likelihood even if topics are point
@@ -160,17 +160,11 @@ impl Specification {
     }
 
     /// Returns the allowed values of rows.
-    ///
-    /// # Errors
-    /// As [`Specification::resolve`].
     pub fn allowed(&self) -> Result<Allowed> {
         likelihood::allowed(&self.likelihood.name, &self.likelihood.parameters)
     }
 
     /// Builds the model of a complete specification for rows from which `origin` is subtracted.
-    ///
-    /// # Errors
-    /// As [`Specification::resolve`].
     pub fn build<F: Scalar>(&self, origin: Vec<f64>) -> Result<Model<F>> {
         let documents = self.documents()?;
         let frame = Frame { origin, missing: self.missing, words: documents.is_some() };
@@ -197,9 +191,6 @@ impl Specification {
     }
 
     /// Builds the model for rows in coordinates, from which `origin` is subtracted; its bound is in the data's units.
-    ///
-    /// # Errors
-    /// As [`Specification::resolve`].
     pub fn build_in<F: Scalar>(&self, origin: Vec<f64>, coordinates: &Coordinates) -> Result<Model<F>> {
         let Named { name, parameters } = &self.likelihood;
         let log_jacobian = match self.objective {
@@ -259,9 +250,6 @@ impl Specification {
     }
 
     /// Returns the kind of bound that the objective is. Only bounds of equal kind may be compared.
-    ///
-    /// # Errors
-    /// As [`Specification::weights`].
     pub fn bound(&self) -> Result<&'static str> {
         let weights = self.weights()?;
         Ok(if self.objective == Objective::Variational { weights.bound() } else { self.objective.name() })

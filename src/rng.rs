@@ -154,9 +154,9 @@ impl Chances {
 
     /// Draws an index with probability proportional to its weight.
     pub fn choose(&self, generator: &mut Generator) -> usize {
-        let at = generator.random::<f64>() * self.sums[self.last];
+        let target = generator.random::<f64>() * self.sums[self.last];
         // Rounding can reach the total itself.
-        self.sums.partition_point(|&sum| sum <= at).min(self.last)
+        self.sums.partition_point(|&sum| sum <= target).min(self.last)
     }
 }
 
@@ -180,8 +180,8 @@ pub trait Draws: Choices {
 
     /// Fills `out` with a draw from the Dirichlet distribution of these pseudo-counts.
     fn simplex(&mut self, pseudo_counts: &[f64], out: &mut [f64]) {
-        for (out, &own) in out.iter_mut().zip(pseudo_counts) {
-            *out = self.log_gamma(own);
+        for (out, &pseudo_count) in out.iter_mut().zip(pseudo_counts) {
+            *out = self.log_gamma(pseudo_count);
         }
         let most = out.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let mut total = 0.0;
@@ -288,8 +288,8 @@ mod tests {
             let mut simplex = [0.0; 3];
             generator.simplex(&pseudo_counts, &mut simplex);
             assert!((simplex.iter().sum::<f64>() - 1.0).abs() < 1e-14, "{simplex:?}");
-            let (own, rest) = generator.beta(pseudo_counts[0], pseudo_counts[1]);
-            assert!(own >= 0.0 && rest >= 0.0 && (own + rest - 1.0).abs() < 1e-14, "{own} {rest}");
+            let (first, rest) = generator.beta(pseudo_counts[0], pseudo_counts[1]);
+            assert!(first >= 0.0 && rest >= 0.0 && (first + rest - 1.0).abs() < 1e-14, "{first} {rest}");
         }
     }
 }

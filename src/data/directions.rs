@@ -41,16 +41,16 @@ fn unit(variance: f64) -> f64 {
 impl Coordinates {
     /// All columns of the data, in units of their standard deviations, or of their root mean squares if `about_zero`.
     pub fn in_units(data: &Moments, freedom: Freedom, about_zero: bool) -> Self {
-        let own = Self::identity(data.dimension());
+        let coordinates = Self::identity(data.dimension());
         let units = match freedom {
-            Freedom::Fixed => return own,
+            Freedom::Fixed => return coordinates,
             Freedom::Common => vec![unit(data.mean_variance()); data.dimension()],
             Freedom::Columns | Freedom::Subspace => {
                 let square = |j: usize| data.variance[j] + if about_zero { data.mean[j].powi(2) } else { 0.0 };
                 (0..data.dimension()).map(|j| unit(square(j))).collect()
             }
         };
-        own.with_units(units)
+        coordinates.with_units(units)
     }
 }
 

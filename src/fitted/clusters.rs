@@ -154,9 +154,9 @@ impl<'a> Joining<'a> {
         if self.is_cluster[name] {
             for &row in &self.members[name] {
                 let pairs = &self.rows[row];
-                let own = pairs.iter().find(|pair| pair.0 == name).map_or(0.0, |pair| pair.1);
+                let responsibility = pairs.iter().find(|pair| pair.0 == name).map_or(0.0, |pair| pair.1);
                 for &(other, value) in pairs.iter().filter(|pair| pair.0 != name && self.is_cluster[pair.0]) {
-                    *gaps.entry(other).or_insert(0.0) += self.masses[row] * pair_gap(own, value);
+                    *gaps.entry(other).or_insert(0.0) += self.masses[row] * pair_gap(responsibility, value);
                 }
             }
         }
@@ -172,10 +172,10 @@ impl<'a> Joining<'a> {
         let (one, other) = join.clusters;
         for row in std::mem::take(&mut self.members[other]) {
             let pairs = &mut self.rows[row];
-            let Some(at) = pairs.iter().position(|pair| pair.0 == other) else { continue };
-            let (_, value) = pairs.swap_remove(at);
-            if let Some(own) = pairs.iter_mut().find(|pair| pair.0 == one) {
-                own.1 += value;
+            let Some(index) = pairs.iter().position(|pair| pair.0 == other) else { continue };
+            let (_, value) = pairs.swap_remove(index);
+            if let Some(pair) = pairs.iter_mut().find(|pair| pair.0 == one) {
+                pair.1 += value;
             } else {
                 pairs.push((one, value));
                 self.members[one].push(row);

@@ -14,7 +14,7 @@ use crate::suffstats::Sufficient;
 
 /// The most probable code (the first, if tied), and the total probability of the others.
 fn most_probable(probabilities: impl Iterator<Item = f64>) -> (f64, f64) {
-    let best = probabilities.enumerate().fold((0, 0.0), |best, own| if own.1 > best.1 { own } else { best });
+    let best = probabilities.enumerate().fold((0, 0.0), |best, other| if other.1 > best.1 { other } else { best });
     (best.0 as f64, 1.0 - best.1)
 }
 
@@ -31,8 +31,12 @@ impl Fitted {
         let moments = try_map(components.len(), |k| {
             let (mean, variance) = model.likelihood.predictive_moments(components[k])?;
             // Moments of levels are those of indicators, of which a column has more than one.
-            let own = &self.coordinates;
-            Ok(if own.is_identity() { (mean, variance) } else { (own.raise(&mean), own.raise_by(&variance, 2)) })
+            let coordinates = &self.coordinates;
+            Ok(if coordinates.is_identity() {
+                (mean, variance)
+            } else {
+                (coordinates.raise(&mean), coordinates.raise_by(&variance, 2))
+            })
         })?;
         let codes = model.likelihood.imputation().and_then(|imputation| imputation.codes());
         let levels: Option<Vec<_>> = codes.map(|codes| codes.ranges().collect());
@@ -42,17 +46,17 @@ impl Fitted {
         let (mut values, mut variances) = (in_double(rows), vec![0.0; rows.n_rows() * d]);
         let mut given = GivenRows::new(self, &model, rows);
         for row in 0..rows.n_rows() {
-            let own = row * shares.width..(row + 1) * shares.width;
-            let (numbers, shares) = (&shares.components[own.clone()], &shares.values[own]);
+            let range = row * shares.width..(row + 1) * shares.width;
+            let (numbers, shares) = (&shares.components[range.clone()], &shares.values[range]);
             let has_missing = values[row * d..][..d].iter().any(|value| value.is_nan());
-            let own_moments = if has_missing { given.moments(row, &components, numbers, shares)? } else { Vec::new() };
+            let row_moments = if has_missing { given.moments(row, &components, numbers, shares)? } else { Vec::new() };
             for column in (0..d).filter(|column| values[row * d + column].is_nan()).collect::<Vec<_>>() {
-                let mixed = |at: usize| {
+                let mixed = |index: usize| {
                     let (mut mean, mut square) = (0.0, 0.0);
                     let all = numbers.iter().zip(shares).enumerate().filter(|(_, (_, share))| **share > 0.0);
                     for (slot, (&k, share)) in all {
-                        let of = own_moments.get(slot).unwrap_or(&moments[k as usize]);
-                        let (m, v) = (of.0[at], of.1[at]);
+                        let of = row_moments.get(slot).unwrap_or(&moments[k as usize]);
+                        let (m, v) = (of.0[index], of.1[index]);
                         mean += share * m;
                         square += share * (v + m * m);
                     }
@@ -81,20 +85,21 @@ impl Fitted {
         let shares = self.predictive_shares(&model, rows, cancel)?;
         let (mut values, mut drawn) = (in_double(rows), vec![0.0; self.origin.len()]);
         let mut given = GivenRows::new(self, &model, rows);
-        for (row, own) in values.chunks_exact_mut(d).enumerate() {
-            if !own.iter().any(|value| value.is_nan()) {
+        for (row, row_values) in values.chunks_exact_mut(d).enumerate() {
+            if !row_values.iter().any(|value| value.is_nan()) {
                 continue;
             }
             let mut generator = stream(seed, Purpose::Draws, row as u64);
             let slot = row * shares.width + generator.choose(&shares.values[row * shares.width..][..shares.width]);
             let component = components[shares.components[slot] as usize];
             let imputation = model.likelihood.imputation();
-            let of_row = imputation.map(|own| own.source_given(component, given.read(row))).transpose()?.flatten();
+            let of_row =
+                imputation.map(|imputation| imputation.source_given(component, given.read(row))).transpose()?.flatten();
             // If columns are independent given the component, the present values carry no further information.
             let source = of_row.map_or_else(|| model.likelihood.row_source(component, from), Ok)?;
             source(&mut drawn, &mut generator);
             let drawn = self.coordinates.raise(&drawn);
-            own.iter_mut().zip(drawn).filter(|(value, _)| value.is_nan()).for_each(|(value, x)| *value = x);
+            row_values.iter_mut().zip(drawn).filter(|(value, _)| value.is_nan()).for_each(|(value, x)| *value = x);
         }
         Ok(values)
     }
@@ -165,9 +170,13 @@ impl<'a, F: Scalar> GivenRows<'a, F> {
             let Some((mean, variance)) = imputation.moments_given(components[k as usize], row)? else {
                 return Ok(Vec::new());
             };
-            let own = &fitted.coordinates;
-            let is_same = own.is_identity();
-            all.push(if is_same { (mean, variance) } else { (own.raise(&mean), own.raise_by(&variance, 2)) });
+            let coordinates = &fitted.coordinates;
+            let is_same = coordinates.is_identity();
+            all.push(if is_same {
+                (mean, variance)
+            } else {
+                (coordinates.raise(&mean), coordinates.raise_by(&variance, 2))
+            });
         }
         Ok(all)
     }

@@ -21,8 +21,8 @@ pub struct Packs {
 impl Packs {
     /// Returns the place for rows of type `F`.
     pub(super) fn of<F: Scalar>(&self) -> Option<&OnceLock<PackedFit<F>>> {
-        let own: [&dyn Any; 2] = [&self.single, &self.double];
-        own.into_iter().find_map(<dyn Any>::downcast_ref)
+        let both: [&dyn Any; 2] = [&self.single, &self.double];
+        both.into_iter().find_map(<dyn Any>::downcast_ref)
     }
 }
 

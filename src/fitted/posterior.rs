@@ -54,8 +54,8 @@ impl Fitted {
                 Ok(())
             },
         )?;
-        let own = by_parameter(&drawn, [n, components.len()], shapes);
-        Ok(self.of_data(&own)?.with([(WEIGHTS, self.sample_weights(n, seed)?)]))
+        let parameters = by_parameter(&drawn, [n, components.len()], shapes);
+        Ok(self.of_data(&parameters)?.with([(WEIGHTS, self.sample_weights(n, seed)?)]))
     }
 
     /// Draws weights, (n, K).
@@ -99,9 +99,9 @@ fn by_parameter(rows: &[f64], [n, k]: [usize; 2], shapes: &[(&'static str, Vec<u
     let width = rows.len() / (n * k);
     let mut first = 0;
     let parameter = |(name, shape): &(&'static str, Vec<usize>)| {
-        let own = first..first + shape.iter().product::<usize>();
-        first = own.end;
-        let data = rows.chunks_exact(width).flat_map(|row| &row[own.clone()]).copied().collect();
+        let range = first..first + shape.iter().product::<usize>();
+        first = range.end;
+        let data = rows.chunks_exact(width).flat_map(|row| &row[range.clone()]).copied().collect();
         ((*name).to_owned(), Value::Array { shape: [&[n, k], &shape[..]].concat(), data })
     };
     Parameters(shapes.iter().map(parameter).collect())

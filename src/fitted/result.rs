@@ -163,7 +163,7 @@ impl Fitted {
             return Err(format("the process has no tail".into()));
         }
         let tail = summary.tail.unwrap_or_default();
-        if model.process.n_components().is_some_and(|own| own != k) {
+        if model.process.n_components().is_some_and(|fixed| fixed != k) {
             return Err(format(format!("the process does not have {k} components")));
         }
         let arrays = [&summary.counts, &summary.statistics, &summary.entropies];
@@ -225,9 +225,9 @@ impl Fitted {
         self.of_data(&self.model::<f64>()?.likelihood.posterior_parameters(&self.summary.components())?)
     }
 
-    pub(super) fn of_data(&self, own: &Parameters) -> Result<Parameters> {
+    pub(super) fn of_data(&self, values: &Parameters) -> Result<Parameters> {
         let Named { name, parameters } = &self.specification.likelihood;
-        likelihood::components_of_data(name, parameters, own, &self.coordinates)
+        likelihood::components_of_data(name, parameters, values, &self.coordinates)
     }
 
     /// Returns the rows off the subspace on which the fit has a density.
@@ -312,12 +312,12 @@ impl Fitted {
         if off.is_empty() {
             return Ok(None);
         }
-        let mut own = weights.map_or_else(|| vec![1.0; rows.n_rows()], <[f64]>::to_vec);
+        let mut kept = weights.map_or_else(|| vec![1.0; rows.n_rows()], <[f64]>::to_vec);
         for row in off {
-            own[row] = 0.0;
+            kept[row] = 0.0;
         }
-        if own.iter().any(|&weight| weight > 0.0) {
-            return Ok(Some(own));
+        if kept.iter().any(|&weight| weight > 0.0) {
+            return Ok(Some(kept));
         }
         Err(Error::invalid(
             "X",

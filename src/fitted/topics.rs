@@ -124,9 +124,9 @@ impl Fitted {
         let topics = self.topics()?;
         // Topic probabilities by word, with the floor added and renormalised.
         let mut by_word = vec![0.0; k * v];
-        for (topic, own) in topics.chunks_exact(v).enumerate() {
-            let total: f64 = own.iter().map(|p| p + FLOOR).sum();
-            by_word.iter_mut().skip(topic).step_by(k).zip(own).for_each(|(to, p)| *to = (p + FLOOR) / total);
+        for (topic, probabilities) in topics.chunks_exact(v).enumerate() {
+            let total: f64 = probabilities.iter().map(|p| p + FLOOR).sum();
+            by_word.iter_mut().skip(topic).step_by(k).zip(probabilities).for_each(|(to, p)| *to = (p + FLOOR) / total);
         }
         let (given, held) =
             (DocumentWords::of(&RowUnits::all(given, None)), DocumentWords::of(&RowUnits::all(held, None)));

@@ -109,9 +109,9 @@ impl<F: Scalar> Seeder<'_, F> {
     /// Divergences of every unit from each of a few rows, (n, rows).
     pub(super) fn divergences(&self, units: &RowUnits<'_, F>, rows: &[u32]) -> Result<Vec<f64>> {
         let mut distances = self.divergences_from(units, &self.singles(units, rows)?)?;
-        for (at, &row) in rows.iter().enumerate() {
+        for (seed, &row) in rows.iter().enumerate() {
             // Rounding leaves a small divergence of a seed from itself; it must not be drawn again because of it.
-            distances[row as usize * rows.len() + at] = 0.0;
+            distances[row as usize * rows.len() + seed] = 0.0;
         }
         Ok(distances)
     }

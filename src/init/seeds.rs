@@ -15,11 +15,11 @@ struct TwoNearest(Near, Near);
 
 impl TwoNearest {
     fn offer(&mut self, seed: usize, distance: f64) {
-        let own = Near { seed, distance };
+        let near = Near { seed, distance };
         if distance < self.0.distance {
-            *self = Self(own, self.0);
+            *self = Self(near, self.0);
         } else if distance < self.1.distance {
-            self.1 = own;
+            self.1 = near;
         }
     }
 }
@@ -61,12 +61,12 @@ impl Seeds {
     pub fn worst_beside(&self, distances: &[f64]) -> Option<usize> {
         let (mut change, mut losses) = (0.0, vec![0.0; self.rows.len()]);
         for ((TwoNearest(first, second), &distance), mass) in self.nearest.iter().zip(distances).zip(&self.masses) {
-            let own = first.distance.min(distance);
-            change += mass * (own - first.distance);
-            losses[first.seed] += mass * (second.distance.min(distance) - own);
+            let least = first.distance.min(distance);
+            change += mass * (least - first.distance);
+            losses[first.seed] += mass * (second.distance.min(distance) - least);
         }
         let (worst, loss) =
-            losses.into_iter().enumerate().reduce(|best, own| if own.1 < best.1 { own } else { best })?;
+            losses.into_iter().enumerate().reduce(|best, other| if other.1 < best.1 { other } else { best })?;
         (loss + change < 0.0).then_some(worst)
     }
 

@@ -46,7 +46,7 @@ impl Beta {
     }
 
     /// ln B of the posterior after `s` successes and `f` failures minus ln B of this prior. Computed from differences,
-    /// because next to large priors the functions themselves have lost the counts.
+    /// because float64 loses the counts in ln B itself if the prior is large.
     fn gain(self, s: f64, f: f64) -> f64 {
         ln_gamma_difference(self.successes, s) + ln_gamma_difference(self.failures, f)
             - ln_gamma_difference(self.total(), s + f)
@@ -79,13 +79,13 @@ impl Beta {
 }
 
 /// Count and sum of every column. Rounding may leave a sum above its count, so the count is raised to it.
-fn columns(own: Tallied<'_>) -> impl Iterator<Item = (f64, f64)> {
-    own.columns().map(|(n, s)| (n.max(s), s))
+fn columns(component: Tallied<'_>) -> impl Iterator<Item = (f64, f64)> {
+    component.columns().map(|(n, s)| (n.max(s), s))
 }
 
 impl Betas {
-    fn posterior(&self, own: Tallied<'_>) -> Vec<Beta> {
-        let columns = columns(own).zip(&self.0);
+    fn posterior(&self, component: Tallied<'_>) -> Vec<Beta> {
+        let columns = columns(component).zip(&self.0);
         columns
             .map(|((n, s), prior)| Beta { successes: prior.successes + s, failures: prior.failures + n - s })
             .collect()
@@ -101,29 +101,29 @@ struct Cell {
     times: f64,
 }
 
-/// A cell from the side of one of the two pseudo-counts: the count on that side, and the sum of both counts.
+/// A cell as seen from one of the two pseudo-counts: the count on that side, and the sum of both counts.
 struct Side {
     column: usize,
-    own: f64,
+    count: f64,
     sum: f64,
     times: f64,
 }
 
 impl Side {
     fn of(cell: &Cell) -> Self {
-        Self { column: cell.column, own: 0.0, sum: 0.0, times: cell.times }
+        Self { column: cell.column, count: 0.0, sum: 0.0, times: cell.times }
     }
 }
 
 impl Betas {
     /// Cells of all columns of all components. If all priors are equal, columns without a one are pooled, so that there
     /// are at most as many cells as ones plus components.
-    fn cells(&self, own: &[Tallied<'_>]) -> Vec<Cell> {
+    fn cells(&self, components: &[Tallied<'_>]) -> Vec<Cell> {
         let is_shared = self.0.iter().all(|prior| *prior == self.0[0]);
         let mut cells = Vec::new();
-        for own in own {
+        for component in components {
             let mut without = Cell { column: 0, s: 0.0, f: 0.0, times: 0.0 };
-            for (column, (n, s)) in columns(*own).enumerate() {
+            for (column, (n, s)) in columns(*component).enumerate() {
                 let cell = Cell { column, s, f: n - s, times: 1.0 };
                 if !is_shared || s > 0.0 {
                     cells.push(cell);
@@ -148,7 +148,7 @@ fn best_side(now: f64, start: f64, others: &[f64], cells: impl Iterator<Item = S
     maximum_at(now, PSEUDO_COUNTS, |value| {
         let cell = |cell: &Side| {
             let both = value + others[cell.column];
-            cell.times * (digamma_difference(value, cell.own) - digamma_difference(both, cell.sum))
+            cell.times * (digamma_difference(value, cell.count) - digamma_difference(both, cell.sum))
         };
         let guard = |other: &f64| digamma(start) - digamma(start + other) - digamma(value) + digamma(value + other);
         cells.iter().map(cell).sum::<f64>() + GUARD * others.iter().map(guard).sum::<f64>()
@@ -197,34 +197,34 @@ impl CountFamily for Betas {
     const ESTIMATE: &'static str = "probabilities";
     const FLAGS: bool = true;
 
-    fn log_marginal(&self, own: Tallied<'_>) -> f64 {
-        columns(own).zip(&self.0).map(|((n, s), prior)| prior.gain(s, n - s)).sum()
+    fn log_marginal(&self, component: Tallied<'_>) -> f64 {
+        columns(component).zip(&self.0).map(|((n, s), prior)| prior.gain(s, n - s)).sum()
     }
 
-    fn divergence_from_prior(&self, own: Tallied<'_>) -> f64 {
-        columns(own).zip(&self.0).map(|((n, s), prior)| prior.divergence_to(s, n - s)).sum()
+    fn divergence_from_prior(&self, component: Tallied<'_>) -> f64 {
+        columns(component).zip(&self.0).map(|((n, s), prior)| prior.divergence_to(s, n - s)).sum()
     }
 
-    fn points(&self, own: Tallied<'_>, estimate: Estimate) -> Vec<f64> {
-        let columns = self.posterior(own).into_iter().zip(columns(own));
+    fn points(&self, component: Tallied<'_>, estimate: Estimate) -> Vec<f64> {
+        let columns = self.posterior(component).into_iter().zip(columns(component));
         columns
-            .map(|(own, (n, s))| match estimate {
-                Estimate::Mode if own.total() > 2.0 => (own.successes - 1.0) / (own.total() - 2.0),
+            .map(|(posterior, (n, s))| match estimate {
+                Estimate::Mode if posterior.total() > 2.0 => (posterior.successes - 1.0) / (posterior.total() - 2.0),
                 Estimate::MaximumLikelihood if n > 0.0 => s / n,
-                _ => own.mean(),
+                _ => posterior.mean(),
             })
             .collect()
     }
 
-    fn at_point(&self, own: Tallied<'_>, points: &[f64]) -> AtPoint {
-        let mut at = AtPoint { log_likelihood: 0.0, log_prior: 0.0 };
+    fn at_point(&self, component: Tallied<'_>, points: &[f64]) -> AtPoint {
+        let mut contribution = AtPoint { log_likelihood: 0.0, log_prior: 0.0 };
         let points = points.iter().copied().map(log_odds);
-        for (((n, s), (success, failure)), prior) in columns(own).zip(points).zip(&self.0) {
-            at.log_likelihood += s * success + (n - s) * failure;
-            at.log_prior += (prior.successes - 1.0) * success + (prior.failures - 1.0) * failure
+        for (((n, s), (success, failure)), prior) in columns(component).zip(points).zip(&self.0) {
+            contribution.log_likelihood += s * success + (n - s) * failure;
+            contribution.log_prior += (prior.successes - 1.0) * success + (prior.failures - 1.0) * failure
                 - ln_beta(prior.successes, prior.failures);
         }
-        at
+        contribution
     }
 
     fn check_mode(&self) -> Result<()> {
@@ -240,26 +240,26 @@ impl CountFamily for Betas {
     }
 
     fn posterior_parameters(&self, components: &[Tallied<'_>], _: &Tally) -> Parameters {
-        let all: Vec<Beta> = components.iter().flat_map(|own| self.posterior(*own)).collect();
+        let all: Vec<Beta> = components.iter().flat_map(|component| self.posterior(*component)).collect();
         let of = |value: fn(&Beta) -> f64| table(self.0.len(), all.iter().map(value).collect());
-        Parameters::from_pairs([("successes", of(|own| own.successes)), ("failures", of(|own| own.failures))])
+        Parameters::from_pairs([("successes", of(|beta| beta.successes)), ("failures", of(|beta| beta.failures))])
     }
 
-    fn expected(&self, own: Tallied<'_>) -> Vec<Column> {
-        let expected = |own: Beta| {
-            let of_total = digamma(own.total());
-            Beta::column((digamma(own.successes) - of_total, digamma(own.failures) - of_total))
+    fn expected(&self, component: Tallied<'_>) -> Vec<Column> {
+        let expected = |posterior: Beta| {
+            let of_total = digamma(posterior.total());
+            Beta::column((digamma(posterior.successes) - of_total, digamma(posterior.failures) - of_total))
         };
-        self.posterior(own).into_iter().map(expected).collect()
+        self.posterior(component).into_iter().map(expected).collect()
     }
 
     fn column_at(point: f64) -> Column {
         Beta::column(log_odds(point))
     }
 
-    fn divergence(&self, own: Tallied<'_>) -> (f64, Vec<Column>) {
-        let columns = self.posterior(own).into_iter().zip(&self.0);
-        (0.0, columns.map(|(own, prior)| own.divergence(*prior)).collect())
+    fn divergence(&self, component: Tallied<'_>) -> (f64, Vec<Column>) {
+        let columns = self.posterior(component).into_iter().zip(&self.0);
+        (0.0, columns.map(|(posterior, prior)| posterior.divergence(*prior)).collect())
     }
 
     fn row_divergence(&self) -> RowFunction {
@@ -269,27 +269,27 @@ impl CountFamily for Betas {
     }
 
     fn divergence_of(&self, start: &Self) -> f64 {
-        let pair = |own: &Beta| [own.successes, own.failures];
-        self.0.iter().zip(&start.0).map(|(own, start)| dirichlet_divergence(&pair(start), &pair(own))).sum()
+        let pair = |prior: &Beta| [prior.successes, prior.failures];
+        self.0.iter().zip(&start.0).map(|(prior, start)| dirichlet_divergence(&pair(start), &pair(prior))).sum()
     }
 
     /// Estimates one pair of pseudo-counts for all columns (mathematics 10.4).
-    fn estimate(&self, own: &[Tallied<'_>], start: &Self, given: &Given<'_>) -> Parameters {
-        let cells = self.cells(own);
+    fn estimate(&self, components: &[Tallied<'_>], start: &Self, given: &Given<'_>) -> Parameters {
+        let cells = self.cells(components);
         let (mut columns, mut found) = (self.0.clone(), given.parameters.clone());
         let d = columns.len();
         if given.is_free("successes") {
-            let side = |cell: &Cell| Side { own: cell.s, sum: cell.s + cell.f, ..Side::of(cell) };
-            let others: Vec<f64> = columns.iter().map(|own| own.failures).collect();
+            let side = |cell: &Cell| Side { count: cell.s, sum: cell.s + cell.f, ..Side::of(cell) };
+            let others: Vec<f64> = columns.iter().map(|prior| prior.failures).collect();
             let value = best_side(columns[0].successes, start.0[0].successes, &others, cells.iter().map(side));
-            for own in &mut columns {
-                own.successes = value;
+            for prior in &mut columns {
+                prior.successes = value;
             }
             found = found.with([("successes", vector(vec![value; d]))]);
         }
         if given.is_free("failures") {
-            let side = |cell: &Cell| Side { own: cell.f, sum: cell.s + cell.f, ..Side::of(cell) };
-            let others: Vec<f64> = columns.iter().map(|own| own.successes).collect();
+            let side = |cell: &Cell| Side { count: cell.f, sum: cell.s + cell.f, ..Side::of(cell) };
+            let others: Vec<f64> = columns.iter().map(|prior| prior.successes).collect();
             let value = best_side(columns[0].failures, start.0[0].failures, &others, cells.iter().map(side));
             found = found.with([("failures", vector(vec![value; d]))]);
         }
@@ -297,10 +297,10 @@ impl CountFamily for Betas {
     }
 
     /// Beta distributions.
-    fn parameter_rows(&self, own: Tallied<'_>) -> Result<RowSource<'static>> {
-        let columns = self.posterior(own);
+    fn parameter_rows(&self, component: Tallied<'_>) -> Result<RowSource<'static>> {
+        let columns = self.posterior(component);
         Ok(row_by_row(columns.len(), move |row, generator| {
-            row.iter_mut().zip(&columns).for_each(|(to, own)| *to = generator.beta(own.successes, own.failures).0);
+            row.iter_mut().zip(&columns).for_each(|(to, beta)| *to = generator.beta(beta.successes, beta.failures).0);
         }))
     }
 
@@ -308,9 +308,9 @@ impl CountFamily for Betas {
         Some(self)
     }
 
-    fn source(&self, own: Tallied<'_>, from: Draw<'_>) -> Result<RowSource<'_>> {
+    fn source(&self, component: Tallied<'_>, from: Draw<'_>) -> Result<RowSource<'_>> {
         // For a single row only the expected probability matters.
-        let columns = self.points(own, from.estimate.unwrap_or(Estimate::Mean));
+        let columns = self.points(component, from.estimate.unwrap_or(Estimate::Mean));
         Ok(row_by_row(columns.len(), move |row, generator| {
             for (to, p) in row.iter_mut().zip(&columns) {
                 *to = f64::from(u8::from(generator.random::<f64>() < *p));
@@ -320,8 +320,8 @@ impl CountFamily for Betas {
 }
 
 impl OfColumns for Betas {
-    fn laws(&self, own: Tallied<'_>, estimate: Option<Estimate>) -> Vec<ColumnLaw> {
-        let points = self.points(own, estimate.unwrap_or(Estimate::Mean));
+    fn laws(&self, component: Tallied<'_>, estimate: Option<Estimate>) -> Vec<ColumnLaw> {
+        let points = self.points(component, estimate.unwrap_or(Estimate::Mean));
         points.into_iter().map(|p| ColumnLaw::Table(vec![1.0 - p, p])).collect()
     }
 }
@@ -336,9 +336,9 @@ mod tests {
     /// Compares E[p] and E ln p with draws p = g / (g + h).
     #[test]
     fn expectations_are_those_of_a_beta_distribution() {
-        let own = Beta { successes: 2.5, failures: 1.25 };
+        let beta = Beta { successes: 2.5, failures: 1.25 };
         let [successes, failures] =
-            [own.successes, own.failures].map(|a| gamma::distribution(a, 1.0).expect("allowed"));
+            [beta.successes, beta.failures].map(|a| gamma::distribution(a, 1.0).expect("allowed"));
         let mut generator = stream(3, Purpose::Draws, 0);
         let n = 200_000;
         let (mut mean, mut log) = (0.0, 0.0);
@@ -347,6 +347,6 @@ mod tests {
             mean += g / (g + h) / f64::from(n);
             log += (g / (g + h)).ln() / f64::from(n);
         }
-        assert!((mean - own.mean()).abs() < 3e-3 && (log - digamma(2.5) + digamma(3.75)).abs() < 8e-3);
+        assert!((mean - beta.mean()).abs() < 3e-3 && (log - digamma(2.5) + digamma(3.75)).abs() < 8e-3);
     }
 }

@@ -93,9 +93,9 @@ pub struct AtPoint {
 
 impl Sum for AtPoint {
     fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
-        all.fold(Self { log_likelihood: 0.0, log_prior: 0.0 }, |sum, own| Self {
-            log_likelihood: sum.log_likelihood + own.log_likelihood,
-            log_prior: sum.log_prior + own.log_prior,
+        all.fold(Self { log_likelihood: 0.0, log_prior: 0.0 }, |sum, component| Self {
+            log_likelihood: sum.log_likelihood + component.log_likelihood,
+            log_prior: sum.log_prior + component.log_prior,
         })
     }
 }
@@ -103,9 +103,6 @@ impl Sum for AtPoint {
 /// Point estimates of components.
 pub trait PointEstimates {
     /// Contribution of a component's point estimate to its objective.
-    ///
-    /// # Errors
-    /// As [`Conjugate::log_marginal`].
     fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint>;
 
     /// Refuses a prior whose density has no maximum, before `Objective::Map` searches for it.
@@ -115,9 +112,6 @@ pub trait PointEstimates {
     fn check_mode(&self) -> Result<()>;
 
     /// Returns the point estimates of all components in the data's own units, under names of their own.
-    ///
-    /// # Errors
-    /// As [`Conjugate::log_marginal`].
     fn point_estimates(&self, components: &[Sufficient<'_>], estimate: Estimate) -> Result<Parameters>;
 }
 
@@ -136,33 +130,21 @@ pub enum Metric {
 /// A distance for the rows of a component, for likelihoods where [`Metric::Divergence`] is unsuitable.
 pub trait Seeding {
     /// Returns the distance for a component.
-    ///
-    /// # Errors
-    /// As [`Conjugate::log_marginal`].
     fn metric(&self, component: Sufficient<'_>) -> Result<Metric>;
 }
 
 /// Moments of missing values, for a likelihood that accepts missing values.
 pub trait Imputation {
     /// Mean and variance of every column of the posterior predictive, in the data's own units.
-    ///
-    /// # Errors
-    /// As [`Conjugate::log_marginal`].
     fn predictive_moments(&self, component: Sufficient<'_>) -> Result<(Vec<f64>, Vec<f64>)>;
 
     /// The same, conditional on the present values of a row. `row` is relative to the origin and NaN where missing.
     /// Returns `None` if the present values are independent of the missing ones.
-    ///
-    /// # Errors
-    /// As [`Conjugate::log_marginal`].
     fn moments_given(&self, _component: Sufficient<'_>, _row: &[f64]) -> Result<Option<(Vec<f64>, Vec<f64>)>> {
         Ok(None)
     }
 
     /// Draws rows from the posterior predictive conditional on the values of a row, as [`Imputation::moments_given`].
-    ///
-    /// # Errors
-    /// As [`Conjugate::log_marginal`].
     fn source_given(&self, _component: Sufficient<'_>, _row: &[f64]) -> Result<Option<RowSource<'_>>> {
         Ok(None)
     }
@@ -204,9 +186,6 @@ pub fn normal_columns<'a>(columns: Vec<(f64, f64)>) -> RowSource<'a> {
 pub trait RowDraws {
     /// Returns a source of independent rows, from the posterior predictive or at point estimates. Quantities that
     /// depend only on the component are computed here, once.
-    ///
-    /// # Errors
-    /// As [`Conjugate::log_marginal`].
     fn source(&self, component: Sufficient<'_>, from: Draw<'_>) -> Result<RowSource<'_>>;
 }
 
@@ -221,9 +200,6 @@ pub struct ParameterSource<'a> {
 /// Draws of parameters from the posterior of a component.
 pub trait ParameterDraws {
     /// Returns a source of draws in the data's own units.
-    ///
-    /// # Errors
-    /// As [`Conjugate::log_marginal`].
     fn parameter_source(&self, component: Sufficient<'_>) -> Result<ParameterSource<'_>>;
 }
 
@@ -244,9 +220,6 @@ impl<F: Scalar> dyn Likelihood<F> + '_ {
     }
 
     /// As [`Scores::scorer`].
-    ///
-    /// # Errors
-    /// As there.
     pub fn scorer(
         &self,
         components: &[Sufficient<'_>],
@@ -279,23 +252,17 @@ impl<F: Scalar> dyn Likelihood<F> + '_ {
     }
 
     /// Returns the contribution of a component to the objective, without the base measure, nats.
-    ///
-    /// # Errors
-    /// As [`Conjugate::log_marginal`].
     pub fn gain(&self, component: Sufficient<'_>, objective: Objective) -> Result<f64> {
-        let at = |estimate| self.required_points()?.at_point(component, estimate);
+        let at_point = |estimate| self.required_points()?.at_point(component, estimate);
         match objective {
             Objective::Variational => self.log_marginal(component),
-            Objective::Map => at(Estimate::Mode).map(|point| point.log_likelihood + point.log_prior),
-            Objective::Ml => at(Estimate::MaximumLikelihood).map(|point| point.log_likelihood),
+            Objective::Map => at_point(Estimate::Mode).map(|point| point.log_likelihood + point.log_prior),
+            Objective::Ml => at_point(Estimate::MaximumLikelihood).map(|point| point.log_likelihood),
         }
     }
 
     /// Returns the negative of the part of `gain` that is independent of the responsibilities: the divergence from the
     /// prior, the negative log prior of a point estimate, or zero.
-    ///
-    /// # Errors
-    /// As [`Conjugate::log_marginal`].
     pub fn cost(&self, component: Sufficient<'_>, objective: Objective) -> Result<f64> {
         match objective {
             Objective::Variational => self.required_scores()?.divergence_from_prior(component),
@@ -305,33 +272,21 @@ impl<F: Scalar> dyn Likelihood<F> + '_ {
     }
 
     /// As [`PointEstimates::check_mode`].
-    ///
-    /// # Errors
-    /// As there.
     pub fn check_mode(&self) -> Result<()> {
         self.required_points()?.check_mode()
     }
 
     /// As [`PointEstimates::point_estimates`].
-    ///
-    /// # Errors
-    /// As there.
     pub fn point_estimates(&self, components: &[Sufficient<'_>], estimate: Estimate) -> Result<Parameters> {
         self.required_points()?.point_estimates(components, estimate)
     }
 
     /// As [`Seeding::metric`]; [`Metric::Divergence`] without that capability.
-    ///
-    /// # Errors
-    /// As there.
     pub fn metric(&self, component: Sufficient<'_>) -> Result<Metric> {
         self.seeding().map_or(Ok(Metric::Divergence), |seeding| seeding.metric(component))
     }
 
     /// As [`Imputation::predictive_moments`].
-    ///
-    /// # Errors
-    /// As there.
     pub fn predictive_moments(&self, component: Sufficient<'_>) -> Result<(Vec<f64>, Vec<f64>)> {
         let Some(imputation) = self.imputation() else {
             let reason = "its predictive distribution of a value depends on the other columns of the row";
@@ -342,27 +297,18 @@ impl<F: Scalar> dyn Likelihood<F> + '_ {
     }
 
     /// As [`RowDraws::source`].
-    ///
-    /// # Errors
-    /// As there.
     pub fn row_source(&self, component: Sufficient<'_>, from: Draw<'_>) -> Result<RowSource<'_>> {
         let missing = || absent("sampling of rows", "it cannot draw them");
         self.draws().ok_or_else(missing)?.source(component, from)
     }
 
     /// As [`ParameterDraws::parameter_source`].
-    ///
-    /// # Errors
-    /// As there.
     pub fn parameter_source(&self, component: Sufficient<'_>) -> Result<ParameterSource<'_>> {
         let missing = || absent("draws of parameters", "it cannot draw them");
         self.parameter_draws().ok_or_else(missing)?.parameter_source(component)
     }
 
     /// As [`Laws::law`].
-    ///
-    /// # Errors
-    /// As there.
     pub fn law(&self, component: Sufficient<'_>, estimate: Option<Estimate>) -> Result<Law> {
         self.laws().ok_or_else(no_laws)?.law(component, estimate)
     }
@@ -384,7 +330,7 @@ fn absent(what: &str, reason: &str) -> Error {
 /// The error for a likelihood whose columns are dependent given the component.
 pub(super) fn no_laws() -> Error {
     let reason = "the columns of a row share its number of words";
-    let allowed = "a likelihood whose columns stand for themselves";
+    let allowed = "a likelihood of independent columns, such as Poisson";
     Error::not_supported("likelihood", "the density of some columns for this likelihood", reason, allowed)
 }
 

@@ -23,12 +23,12 @@ pub struct Levels {
 }
 
 impl Levels {
-    fn parts<'a>(&'a self, own: Tallied<'a>) -> impl Iterator<Item = (&'a Words, Tallied<'a>)> {
-        self.columns.iter().zip(self.codes.ranges()).map(move |(words, range)| (words, own.part(range)))
+    fn parts<'a>(&'a self, component: Tallied<'a>) -> impl Iterator<Item = (&'a Words, Tallied<'a>)> {
+        self.columns.iter().zip(self.codes.ranges()).map(move |(words, range)| (words, component.part(range)))
     }
 
-    fn each<T>(&self, own: Tallied<'_>, of: impl Fn(&Words, Tallied<'_>) -> Vec<T>) -> Vec<T> {
-        self.parts(own).flat_map(|(words, own)| of(words, own)).collect()
+    fn each<T>(&self, component: Tallied<'_>, of: impl Fn(&Words, Tallied<'_>) -> Vec<T>) -> Vec<T> {
+        self.parts(component).flat_map(|(words, column)| of(words, column)).collect()
     }
 }
 
@@ -66,7 +66,8 @@ impl FromParameters for Levels {
         let d = Some(frame.origin.len());
         let pseudo_counts = Parameters::required("pseudo_counts", parameters.positives("pseudo_counts", d)?)?;
         let levels = Parameters::required("levels", parameters.integers("levels", d, MOST_LEVELS)?)?;
-        let columns = pseudo_counts.into_iter().zip(&levels).map(|(b, &own)| Words::new(vec![b; own as usize], false));
+        let columns =
+            pseudo_counts.into_iter().zip(&levels).map(|(b, &levels)| Words::new(vec![b; levels as usize], false));
         Ok(Self { codes: Codes::new(&levels), columns: columns.collect() })
     }
 }
@@ -77,20 +78,23 @@ impl CountFamily for Levels {
         Some(self.codes.clone())
     }
 
-    fn log_marginal(&self, own: Tallied<'_>) -> f64 {
-        self.parts(own).map(|(words, own)| words.log_marginal(own)).sum()
+    fn log_marginal(&self, component: Tallied<'_>) -> f64 {
+        self.parts(component).map(|(words, column)| words.log_marginal(column)).sum()
     }
 
-    fn divergence_from_prior(&self, own: Tallied<'_>) -> f64 {
-        self.parts(own).map(|(words, own)| words.divergence_from_prior(own)).sum()
+    fn divergence_from_prior(&self, component: Tallied<'_>) -> f64 {
+        self.parts(component).map(|(words, column)| words.divergence_from_prior(column)).sum()
     }
 
-    fn points(&self, own: Tallied<'_>, estimate: Estimate) -> Vec<f64> {
-        self.each(own, |words, own| words.points(own, estimate))
+    fn points(&self, component: Tallied<'_>, estimate: Estimate) -> Vec<f64> {
+        self.each(component, |words, column| words.points(column, estimate))
     }
 
-    fn at_point(&self, own: Tallied<'_>, points: &[f64]) -> AtPoint {
-        self.parts(own).zip(self.codes.ranges()).map(|((words, own), range)| words.at_point(own, &points[range])).sum()
+    fn at_point(&self, component: Tallied<'_>, points: &[f64]) -> AtPoint {
+        self.parts(component)
+            .zip(self.codes.ranges())
+            .map(|((words, column), range)| words.at_point(column, &points[range]))
+            .sum()
     }
 
     fn check_mode(&self) -> Result<()> {
@@ -98,16 +102,17 @@ impl CountFamily for Levels {
     }
 
     fn posterior_parameters(&self, components: &[Tallied<'_>], tally: &Tally) -> Parameters {
-        let all = components.iter().flat_map(|own| self.each(*own, |words, own| words.posterior(own).0));
+        let all =
+            components.iter().flat_map(|component| self.each(*component, |words, column| words.posterior(column).0));
         Parameters::from_pairs([("pseudo_counts", tally.table(all.collect()))])
     }
 
-    fn expected(&self, own: Tallied<'_>) -> Vec<Column> {
-        self.each(own, Words::expected)
+    fn expected(&self, component: Tallied<'_>) -> Vec<Column> {
+        self.each(component, Words::expected)
     }
 
-    fn divergence(&self, own: Tallied<'_>) -> (f64, Vec<Column>) {
-        (0.0, self.each(own, Words::divergence_of_one))
+    fn divergence(&self, component: Tallied<'_>) -> (f64, Vec<Column>) {
+        (0.0, self.each(component, Words::divergence_of_one))
     }
 
     fn row_divergence(&self) -> RowFunction {
@@ -116,13 +121,13 @@ impl CountFamily for Levels {
     }
 
     fn divergence_of(&self, start: &Self) -> f64 {
-        self.columns.iter().zip(&start.columns).map(|(own, start)| own.divergence_of(start)).sum()
+        self.columns.iter().zip(&start.columns).map(|(prior, start)| prior.divergence_of(start)).sum()
     }
 
     /// Estimates one pseudo-count for all levels of all columns (mathematics 10.4).
-    fn estimate(&self, own: &[Tallied<'_>], start: &Self, given: &Given<'_>) -> Parameters {
+    fn estimate(&self, components: &[Tallied<'_>], start: &Self, given: &Given<'_>) -> Parameters {
         let column = |range: std::ops::Range<usize>| {
-            SharedCounts::of(range.len(), own.iter().map(|own| own.part(range.clone())))
+            SharedCounts::of(range.len(), components.iter().map(|component| component.part(range.clone())))
         };
         let columns: Vec<SharedCounts> = self.codes.ranges().map(column).collect();
         let found = pseudo_count(self.columns[0].pseudo_count(), start.columns[0].pseudo_count(), &columns);
@@ -130,10 +135,10 @@ impl CountFamily for Levels {
     }
 
     /// A Dirichlet distribution for each column.
-    fn parameter_rows(&self, own: Tallied<'_>) -> Result<RowSource<'static>> {
+    fn parameter_rows(&self, component: Tallied<'_>) -> Result<RowSource<'static>> {
         let codes = self.codes.clone();
         let columns: Vec<RowSource<'_>> =
-            self.parts(own).map(|(words, own)| words.parameter_rows(own)).collect::<Result<_>>()?;
+            self.parts(component).map(|(words, column)| words.parameter_rows(column)).collect::<Result<_>>()?;
         Ok(row_by_row(codes.n_levels(), move |row, generator| {
             for (levels, column) in codes.ranges().zip(&columns) {
                 column(&mut row[levels], generator);
@@ -145,8 +150,8 @@ impl CountFamily for Levels {
         Some(self)
     }
 
-    fn source(&self, own: Tallied<'_>, from: Draw<'_>) -> Result<RowSource<'_>> {
-        let points = self.points(own, from.estimate.unwrap_or(Estimate::Mean));
+    fn source(&self, component: Tallied<'_>, from: Draw<'_>) -> Result<RowSource<'_>> {
+        let points = self.points(component, from.estimate.unwrap_or(Estimate::Mean));
         let columns: Vec<Chances> = self.codes.ranges().map(|levels| Chances::new(&points[levels])).collect();
         Ok(row_by_row(columns.len(), move |row, generator| {
             for (to, levels) in row.iter_mut().zip(&columns) {
@@ -157,8 +162,8 @@ impl CountFamily for Levels {
 }
 
 impl OfColumns for Levels {
-    fn laws(&self, own: Tallied<'_>, estimate: Option<Estimate>) -> Vec<ColumnLaw> {
-        let points = self.points(own, estimate.unwrap_or(Estimate::Mean));
+    fn laws(&self, component: Tallied<'_>, estimate: Option<Estimate>) -> Vec<ColumnLaw> {
+        let points = self.points(component, estimate.unwrap_or(Estimate::Mean));
         self.codes.ranges().map(|levels| ColumnLaw::Table(points[levels].to_vec())).collect()
     }
 }

@@ -162,18 +162,18 @@ impl DiagonalGaussian {
 
     pub(super) fn posterior(&self, component: Sufficient<'_>) -> Vec<NormalGamma> {
         let columns = self.sums(component).zip(&self.prior);
-        columns.map(|(own, prior)| prior.posterior(own.count, own.sum, own.squares)).collect()
+        columns.map(|(sums, prior)| prior.posterior(sums.count, sums.sum, sums.squares)).collect()
     }
 
     fn points(&self, component: Sufficient<'_>, estimate: Estimate) -> Vec<ColumnPoint> {
         let columns = self.sums(component).zip(&self.prior);
-        let point = |(own, prior): (ColumnSums, &NormalGamma)| {
-            let posterior = prior.posterior(own.count, own.sum, own.squares);
+        let point = |(sums, prior): (ColumnSums, &NormalGamma)| {
+            let posterior = prior.posterior(sums.count, sums.sum, sums.squares);
             match estimate {
-                Estimate::MaximumLikelihood if own.count >= 1e-12 => {
-                    let mean = own.sum / own.count;
+                Estimate::MaximumLikelihood if sums.count >= 1e-12 => {
+                    let mean = sums.sum / sums.count;
                     let blur = RIDGE * prior.rate / prior.shape;
-                    let variance = (own.squares / own.count - mean * mean).max(0.0) + blur;
+                    let variance = (sums.squares / sums.count - mean * mean).max(0.0) + blur;
                     ColumnPoint { mean, precision: variance.recip(), blur }
                 }
                 Estimate::Mode => {
@@ -226,10 +226,10 @@ impl FromParameters for DiagonalGaussian {
         let shape = parameters.number("shape")?.unwrap_or(1.5);
         // With shape 3/2 this is the rule of `Gaussian` for one column. The expected prior precision does not depend on
         // the shape.
-        let rule = |own: f64| shape / 3.0 * (own + ridge(own, &data.variance));
+        let rule = |variance: f64| shape / 3.0 * (variance + ridge(variance, &data.variance));
         let rate = parameters
             .positives("rate", Some(d))?
-            .unwrap_or_else(|| data.variance.iter().map(|&own| rule(own)).collect());
+            .unwrap_or_else(|| data.variance.iter().map(|&variance| rule(variance)).collect());
         if let Some(j) = (0..d).find(|&j| rate[j] < LEAST_SHARE * data.variance[j]) {
             let found = format!("so small in column {j} that float64 rounding of the scatter of the data hides it");
             let allowed = format!("at least {LEAST_SHARE:.0e} of the variance of a column");
@@ -307,12 +307,12 @@ impl Conjugate for DiagonalGaussian {
 
     fn log_marginal(&self, component: Sufficient<'_>) -> Result<f64> {
         let posterior = self.posterior(component);
-        Ok(posterior.iter().zip(&self.prior).map(|(own, prior)| own.cumulant_above(*prior)).sum())
+        Ok(posterior.iter().zip(&self.prior).map(|(column, prior)| column.cumulant_above(*prior)).sum())
     }
 
     fn check_statistics(&self, components: &[Sufficient<'_>]) -> Result<()> {
         let sums = 2 * self.prior.len();
-        check_presence(components.iter().map(|own| (own.count, &own.statistics[sums..])))
+        check_presence(components.iter().map(|component| (component.count, &component.statistics[sums..])))
     }
 
     fn posterior_parameters(&self, components: &[Sufficient<'_>]) -> Result<Parameters> {
@@ -336,14 +336,14 @@ impl Conjugate for DiagonalGaussian {
         // With t = old origin - new origin: sum (x + t) = s + n t, sum (x + t)^2 = q + 2 t s + n t^2.
         let d = self.prior.len();
         let mut moved = component.statistics.to_vec();
-        for (j, own) in self.sums(component).enumerate() {
+        for (j, sums) in self.sums(component).enumerate() {
             let shift = origin[j] - self.frame.origin[j];
             if self.prior[j].rate < LEAST_SHARE * shift * shift {
                 let found = "a fit of data so far from these that float64 loses precision";
                 return Err(Error::invalid("init", found, "a fit of data closer to these"));
             }
-            moved[j] += own.count * shift;
-            moved[d + j] += shift * (2.0 * own.sum + own.count * shift);
+            moved[j] += sums.count * shift;
+            moved[d + j] += shift * (2.0 * sums.sum + sums.count * shift);
         }
         Ok(moved)
     }
@@ -355,8 +355,8 @@ impl Urn for DiagonalGaussian {
     /// A Student t density per column.
     fn log_predictives(&self, caches: &[f64], row: Row<'_>, out: &mut [f64]) -> Result<()> {
         for (cache, out) in caches.chunks_exact(self.cache_len()).zip(out) {
-            let own = self.posterior(urn::parts(cache).0);
-            *out = row.sum(0.0, |column, x| own[column].predictive()(x));
+            let posterior = self.posterior(urn::parts(cache).0);
+            *out = row.sum(0.0, |column, x| posterior[column].predictive()(x));
         }
         Ok(())
     }
@@ -391,7 +391,7 @@ impl<F: Scalar> Scores<F> for DiagonalGaussian {
                 Density::PlugIn(estimate) => self.of_points(components[k], estimate, false),
                 Density::Divergence => {
                     let posterior = self.posterior(components[k]);
-                    posterior.iter().zip(&self.prior).map(|(own, prior)| own.divergence(*prior)).collect()
+                    posterior.iter().zip(&self.prior).map(|(column, prior)| column.divergence(*prior)).collect()
                 }
                 _ => self.posterior(components[k]).into_iter().map(NormalGamma::expected).collect(),
             };
@@ -409,7 +409,7 @@ impl<F: Scalar> Scores<F> for DiagonalGaussian {
 
     fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64> {
         let posterior = self.posterior(component);
-        Ok(posterior.iter().zip(&self.prior).map(|(own, prior)| own.divergence_from(*prior)).sum())
+        Ok(posterior.iter().zip(&self.prior).map(|(column, prior)| column.divergence_from(*prior)).sum())
     }
 
     fn log_base_measures(&self, rows: RowBlock<'_, F>, out: &mut [f64]) {
@@ -423,14 +423,14 @@ impl<F: Scalar> Scores<F> for DiagonalGaussian {
 
 impl PointEstimates for DiagonalGaussian {
     fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {
-        let mut at = AtPoint { log_likelihood: 0.0, log_prior: 0.0 };
-        for ((own, point), prior) in self.sums(component).zip(self.points(component, estimate)).zip(&self.prior) {
+        let mut contribution = AtPoint { log_likelihood: 0.0, log_prior: 0.0 };
+        for ((sums, point), prior) in self.sums(component).zip(self.points(component, estimate)).zip(&self.prior) {
             let ColumnPoint { mean, precision, blur } = point;
-            let scatter = own.squares - 2.0 * mean * own.sum + own.count * (mean * mean + blur);
-            at.log_likelihood += 0.5 * (own.count * precision.ln() - precision * scatter);
-            at.log_prior += prior.log_density(mean, precision);
+            let scatter = sums.squares - 2.0 * mean * sums.sum + sums.count * (mean * mean + blur);
+            contribution.log_likelihood += 0.5 * (sums.count * precision.ln() - precision * scatter);
+            contribution.log_prior += prior.log_density(mean, precision);
         }
-        Ok(at)
+        Ok(contribution)
     }
 
     fn check_mode(&self) -> Result<()> {
@@ -456,9 +456,9 @@ impl PointEstimates for DiagonalGaussian {
 
 impl Imputation for DiagonalGaussian {
     fn predictive_moments(&self, component: Sufficient<'_>) -> Result<(Vec<f64>, Vec<f64>)> {
-        let moments = |(own, origin): (NormalGamma, &f64)| {
-            let spread = own.rate * (own.kappa + 1.0) / (own.kappa * (own.shape - 1.0));
-            (own.mean + origin, if own.shape > 1.0 { spread } else { f64::INFINITY })
+        let moments = |(posterior, origin): (NormalGamma, &f64)| {
+            let spread = posterior.rate * (posterior.kappa + 1.0) / (posterior.kappa * (posterior.shape - 1.0));
+            (posterior.mean + origin, if posterior.shape > 1.0 { spread } else { f64::INFINITY })
         };
         Ok(self.posterior(component).into_iter().zip(&self.frame.origin).map(moments).unzip())
     }

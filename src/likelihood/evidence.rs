@@ -10,7 +10,7 @@ use crate::suffstats::Sufficient;
 pub const GUARD: f64 = 0.001;
 /// Components with fewer rows are ignored: they carry no information about the base measure.
 const LEAST_COUNT: f64 = 1e-6;
-/// How a parameter is held back in a base measure that must be no more certain of components than the initial one.
+/// How to limit a parameter if the base measure must not become more certain about the components than the initial one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caution {
     /// It keeps its initial value.
@@ -21,8 +21,8 @@ pub enum Caution {
 
 /// Estimation of a likelihood's base measure from its components. Parameters are complete, in the data's units.
 pub trait Evidence {
-    /// The parameters that make a base measure certain of the widths and positions of components. The others follow the
-    /// components freely.
+    /// The parameters that make a base measure certain about the widths and positions of components. The estimates of
+    /// all other parameters have no limit.
     fn cautions(&self) -> &'static [(&'static str, Caution)] {
         &[]
     }
@@ -34,16 +34,10 @@ pub trait Evidence {
     }
 
     /// KL(p_start || p) from the initial base measure, given by its parameters, to this one, nats.
-    ///
-    /// # Errors
-    /// As [`crate::likelihood::Conjugate::log_marginal`].
     fn divergence_of(&self, start: &Parameters) -> Result<f64>;
 
     /// Returns parameters that do not lower the sum of the components' log marginal likelihoods minus [`GUARD`] times
     /// [`Evidence::divergence_of`], up to rounding.
-    ///
-    /// # Errors
-    /// As [`crate::likelihood::Conjugate::log_marginal`].
     fn estimate(&self, given: &Given<'_>) -> Result<Parameters>;
 }
 
@@ -68,7 +62,7 @@ impl<'a> Given<'a> {
 
     /// The components with enough rows to inform the base measure.
     pub fn occupied(&self) -> Vec<Sufficient<'a>> {
-        self.components.iter().copied().filter(|own| own.count > LEAST_COUNT).collect()
+        self.components.iter().copied().filter(|component| component.count > LEAST_COUNT).collect()
     }
 }
 
@@ -122,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_largest_is_found_from_anywhere_and_at_the_ends() {
+    fn the_maximum_is_found_from_any_start_and_at_the_ends() {
         let range = Range::closed(1e-6, 1e9);
         for from in [1e-8, 1.0, 37.0, 1e8] {
             let found = maximum_at(from, range, |x| 40.0_f64.ln() - x.ln());

@@ -5,8 +5,8 @@ use rand_distr::Gamma;
 use crate::error::{Error, Result};
 use crate::special::{digamma, ln_gamma, ln_gamma_difference};
 
-/// KL(Gamma(a0 + da, b0 + db) || Gamma(a0, b0)), mathematics 1c. Takes the increments, because next to a large prior
-/// the sums have lost them.
+/// KL(Gamma(a0 + da, b0 + db) || Gamma(a0, b0)), mathematics 1c. Takes the increments, because float64 loses them in
+/// the sums if the prior is large.
 pub fn divergence((a0, b0): (f64, f64), (da, db): (f64, f64)) -> f64 {
     let (a, b) = (a0 + da, b0 + db);
     da * digamma(a) - ln_gamma_difference(a0, da) + a0 * (db / b0).ln_1p() - a * db / b

@@ -61,15 +61,16 @@ impl GammaMoments {
 /// Estimates the shape shared by the base measures of all columns. Each column uses its given rate, or the optimal rate
 /// for the shape if `rates` is `None`.
 pub fn shape(now: f64, moments: &[GammaMoments], rates: Option<&[f64]>) -> f64 {
-    let number: f64 = moments.iter().map(|own| own.number).sum();
-    let excess = |own: &GammaMoments| own.number * (own.mean / own.number).ln() - own.log;
+    let number: f64 = moments.iter().map(|column| column.number).sum();
+    let excess = |column: &GammaMoments| column.number * (column.mean / column.number).ln() - column.log;
     match rates {
         None => {
             let mean_excess = moments.iter().map(excess).sum::<f64>() / number;
             maximum_at(now, PRECISION_SHAPES, |shape| log_less_digamma(shape) - mean_excess)
         }
         Some(rates) => {
-            let target = moments.iter().zip(rates).map(|(own, rate)| own.number * rate.ln() + own.log).sum::<f64>();
+            let target =
+                moments.iter().zip(rates).map(|(column, rate)| column.number * rate.ln() + column.log).sum::<f64>();
             maximum_at(now, PRECISION_SHAPES, |shape| target / number - digamma(shape))
         }
     }
@@ -90,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_shape_is_found_from_anywhere() {
+    fn the_shape_is_found_from_any_start() {
         for from in [1e-8, 1.0, 37.0, 1e8] {
             let shape = maximum_at(from, SHAPES, |x| log_less_digamma(x) - log_less_digamma(3.7));
             assert!((shape / 3.7 - 1.0).abs() < 1e-8, "{from} {shape}");

@@ -180,7 +180,7 @@ impl NormalWishartModel for Gaussian {
                     self.scale[j * d + i] - n * average[i] * average[j] + kappa_0 * n / kappa * away[i] * away[j];
             }
         }
-        scale.iter_mut().zip(&self.rounding).for_each(|(to, own)| *to += n * own);
+        scale.iter_mut().zip(&self.rounding).for_each(|(to, variance)| *to += n * variance);
         NormalWishart::new(self.prior.dof + n, kappa.recip(), mean, scale)
     }
 
@@ -226,11 +226,11 @@ impl NormalWishartModel for Gaussian {
         for i in 0..d {
             moved[i] += component.count * shift[i];
         }
-        let mut at = d;
+        let mut index = d;
         for j in 0..d {
             for i in j..d {
-                moved[at] += sums[i] * shift[j] + shift[i] * sums[j] + component.count * shift[i] * shift[j];
-                at += 1;
+                moved[index] += sums[i] * shift[j] + shift[i] * sums[j] + component.count * shift[i] * shift[j];
+                index += 1;
             }
         }
         Ok(moved)

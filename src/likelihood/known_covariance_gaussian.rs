@@ -50,7 +50,7 @@ pub struct KnownCovarianceGaussian {
     precisions: Vec<f64>,
     /// R (mean - origin), (D,).
     mean: Vec<f64>,
-    /// The same model of rows that may have missing values.
+    /// The model of rows with missing values; `None` if no values may be missing.
     missing: Option<Arc<WithMissing>>,
 }
 
@@ -85,7 +85,7 @@ fn general_precision(d: usize, map: &[f64], precisions: &[f64]) -> Vec<f64> {
 
 /// The transpose of a (D, D) matrix.
 fn transposed(d: usize, a: &[f64]) -> Vec<f64> {
-    (0..d * d).map(|at| a[at % d * d + at / d]).collect()
+    (0..d * d).map(|index| a[index % d * d + index / d]).collect()
 }
 
 impl KnownCovarianceGaussian {
@@ -132,8 +132,8 @@ impl KnownCovarianceGaussian {
             }
             Density::Divergence => {
                 // Divergence between means: the row's mean shrinks to the prior mean by 1 / (p + 1).
-                let own = self.posterior(component);
-                let columns = own.mean.iter().zip(&self.mean).zip(&self.precisions);
+                let posterior = self.posterior(component);
+                let columns = posterior.mean.iter().zip(&self.mean).zip(&self.precisions);
                 let column = |((m, m_0), p): ((&f64, &f64), &f64)| {
                     Column::square((p + 1.0).powi(-2), m_0 + (p + 1.0) * (m - m_0), 0.0)
                 };
@@ -254,8 +254,8 @@ impl Conjugate for KnownCovarianceGaussian {
     }
 
     fn accumulate(&self, rows: RowBlock<'_, f64>, weights: &[f64], statistics: &mut [f64], _: &mut Lines<f64>) {
-        if let Some(own) = &self.missing {
-            return own.accumulate(rows.dense(), weights, statistics);
+        if let Some(model) = &self.missing {
+            return model.accumulate(rows.dense(), weights, statistics);
         }
         for (row, &weight) in rows.dense().chunks_exact(statistics.len()).zip(weights) {
             statistics.iter_mut().zip(row).for_each(|(sum, x)| *sum += weight * x);
@@ -263,12 +263,12 @@ impl Conjugate for KnownCovarianceGaussian {
     }
 
     fn log_marginal(&self, component: Sufficient<'_>) -> Result<f64> {
-        if let Some(own) = &self.missing {
-            return own.log_marginal(component);
+        if let Some(model) = &self.missing {
+            return model.log_marginal(component);
         }
         // c = 1/2 sum {P m^2 - ln P}, computed as differences that do not cancel for a component near the prior mean.
-        let own = self.posterior(component);
-        let columns = own.precisions.iter().zip(&own.mean).zip(&self.precisions).zip(&self.mean);
+        let posterior = self.posterior(component);
+        let columns = posterior.precisions.iter().zip(&posterior.mean).zip(&self.precisions).zip(&self.mean);
         Ok(columns
             .map(|(((p, m), p_0), m_0)| 0.5 * (p * (m - m_0) * (m + m_0) + (p - p_0) * m_0 * m_0 - (p / p_0).ln()))
             .sum())
@@ -276,15 +276,15 @@ impl Conjugate for KnownCovarianceGaussian {
 
     fn posterior_parameters(&self, components: &[Sufficient<'_>]) -> Result<Parameters> {
         let d = self.mean.len();
-        if let Some(own) = &self.missing {
-            return self.general_parameters(own, components);
+        if let Some(model) = &self.missing {
+            return self.general_parameters(model, components);
         }
         let all: Vec<MeanPosterior> = components.iter().map(|component| self.posterior(*component)).collect();
-        let means = all.iter().flat_map(|own| self.unmapped(&own.mean)).collect();
+        let means = all.iter().flat_map(|posterior| self.unmapped(&posterior.mean)).collect();
         let precisions = if self.scaled {
-            vector(all.iter().map(|own| own.precisions[0]).collect())
+            vector(all.iter().map(|posterior| posterior.precisions[0]).collect())
         } else {
-            let of = |own: &MeanPosterior| general_precision(d, &self.map, &own.precisions);
+            let of = |posterior: &MeanPosterior| general_precision(d, &self.map, &posterior.precisions);
             Value::Array { shape: vec![all.len(), d, d], data: all.iter().flat_map(of).collect() }
         };
         Ok(Parameters::from_pairs([("mean", table(d, means)), ("mean_precision", precisions)]))
@@ -292,8 +292,8 @@ impl Conjugate for KnownCovarianceGaussian {
 
     fn rebase(&self, component: Sufficient<'_>, origin: &[f64]) -> Result<Vec<f64>> {
         let shifts = origin.iter().zip(&self.frame.origin).map(|(old, new)| old - new);
-        if let Some(own) = &self.missing {
-            return Ok(own.moved(component, &shifts.collect::<Vec<f64>>()));
+        if let Some(model) = &self.missing {
+            return Ok(model.moved(component, &shifts.collect::<Vec<f64>>()));
         }
         Ok(component.statistics.iter().zip(shifts).map(|(sum, shift)| sum + component.count * shift).collect())
     }
@@ -310,7 +310,7 @@ impl Evidence for KnownCovarianceGaussian {
         // Means are equal, and precisions are estimated only if they are multiples of the known one.
         let start = Self::build(start, self.frame.clone())?;
         let columns = start.precisions.iter().zip(&self.precisions);
-        Ok(columns.map(|(own, new)| mean_divergence(1.0, *own, *new, 0.0)).sum())
+        Ok(columns.map(|(start, now)| mean_divergence(1.0, *start, *now, 0.0)).sum())
     }
 
     /// Mathematics 10.3.
@@ -320,15 +320,15 @@ impl Evidence for KnownCovarianceGaussian {
         if occupied.is_empty() || !given.is_free("mean_precision") {
             return Ok(given.parameters.clone());
         }
-        let term = |own: &Sufficient<'_>| {
-            let sums = times(&self.map, own.statistics);
-            let slope = sums.iter().zip(&self.mean).map(|(s, m)| (s / own.count - m).powi(2)).sum();
-            MeanTerm { n: own.count, columns, slope, curve: 0.0 }
+        let term = |component: &Sufficient<'_>| {
+            let sums = times(&self.map, component.statistics);
+            let slope = sums.iter().zip(&self.mean).map(|(s, m)| (s / component.count - m).powi(2)).sum();
+            MeanTerm { n: component.count, columns, slope, curve: 0.0 }
         };
         let terms: Vec<MeanTerm> = match &self.missing {
             None => occupied.iter().map(term).collect(),
-            Some(own) => {
-                let of = occupied.iter().map(|component| own.mean_terms(*component));
+            Some(model) => {
+                let of = occupied.iter().map(|component| model.mean_terms(*component));
                 of.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect()
             }
         };
@@ -346,8 +346,8 @@ impl<F: Scalar> Scores<F> for KnownCovarianceGaussian {
         log_weights: &[f64],
         density: Density,
     ) -> Result<Box<dyn Scorer<F>>> {
-        if let Some(own) = &self.missing {
-            return Ok(Box::new(own.scorer(components, log_weights, density)?));
+        if let Some(model) = &self.missing {
+            return Ok(Box::new(model.scorer(components, log_weights, density)?));
         }
         let constant = if density == Density::Divergence { 0.0 } else { self.log_constant() };
         let packed = map(components.len(), |k| Columns {
@@ -358,11 +358,11 @@ impl<F: Scalar> Scores<F> for KnownCovarianceGaussian {
     }
 
     fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64> {
-        if let Some(own) = &self.missing {
-            return own.divergence_from_prior(component);
+        if let Some(model) = &self.missing {
+            return model.divergence_from_prior(component);
         }
-        let own = self.posterior(component);
-        let columns = own.precisions.iter().zip(&own.mean).zip(&self.precisions).zip(&self.mean);
+        let posterior = self.posterior(component);
+        let columns = posterior.precisions.iter().zip(&posterior.mean).zip(&self.precisions).zip(&self.mean);
         let column = |(((p, m), p_0), m_0): (((&f64, &f64), &f64), &f64)| {
             let ratio = p_0 / p;
             0.5 * (ratio - 1.0 - ratio.ln() + p_0 * (m - m_0) * (m - m_0))
@@ -374,8 +374,8 @@ impl<F: Scalar> Scores<F> for KnownCovarianceGaussian {
         let d = self.mean.len();
         for (row, out) in rows.dense().chunks_exact(d).zip(out) {
             let row: Vec<f64> = row.iter().map(|x| x.to_f64()).collect();
-            if let Some(own) = &self.missing {
-                *out = own.log_base_measure(&row);
+            if let Some(model) = &self.missing {
+                *out = model.log_base_measure(&row);
                 continue;
             }
             let square: f64 = times(&self.map, &row).iter().map(|y| y * y).sum();
@@ -386,19 +386,19 @@ impl<F: Scalar> Scores<F> for KnownCovarianceGaussian {
 
 impl PointEstimates for KnownCovarianceGaussian {
     fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {
-        if let Some(own) = &self.missing {
-            let (log_likelihood, log_prior) = own.at_point(component, &own.point(component, estimate)?);
+        if let Some(model) = &self.missing {
+            let (log_likelihood, log_prior) = model.at_point(component, &model.point(component, estimate)?);
             return Ok(AtPoint { log_likelihood, log_prior });
         }
         let means = self.point(component, estimate);
         let sums = times(&self.map, component.statistics);
         // Terms in the mapped mean.
-        let mut at = AtPoint { log_likelihood: 0.0, log_prior: self.log_constant() };
+        let mut contribution = AtPoint { log_likelihood: 0.0, log_prior: self.log_constant() };
         for (((m, s), p), m_0) in means.iter().zip(&sums).zip(&self.precisions).zip(&self.mean) {
-            at.log_likelihood += m * (s - 0.5 * component.count * m);
-            at.log_prior += 0.5 * (p.ln() - p * (m - m_0) * (m - m_0));
+            contribution.log_likelihood += m * (s - 0.5 * component.count * m);
+            contribution.log_prior += 0.5 * (p.ln() - p * (m - m_0) * (m - m_0));
         }
-        Ok(at)
+        Ok(contribution)
     }
 
     fn check_mode(&self) -> Result<()> {
@@ -408,7 +408,7 @@ impl PointEstimates for KnownCovarianceGaussian {
     fn point_estimates(&self, components: &[Sufficient<'_>], estimate: Estimate) -> Result<Parameters> {
         let of = |component: &Sufficient<'_>| match &self.missing {
             None => Ok(self.unmapped(&self.point(*component, estimate))),
-            Some(own) => own.point(*component, estimate).map(|mean| self.with_origin(&mean)),
+            Some(model) => model.point(*component, estimate).map(|mean| self.with_origin(&mean)),
         };
         let means: Vec<Vec<f64>> = components.iter().map(of).collect::<Result<_>>()?;
         Ok(Parameters::from_pairs([("mean", table(self.mean.len(), means.concat()))]))
@@ -417,26 +417,26 @@ impl PointEstimates for KnownCovarianceGaussian {
 
 impl RowDraws for KnownCovarianceGaussian {
     fn source(&self, component: Sufficient<'_>, from: Draw<'_>) -> Result<RowSource<'_>> {
-        if let Some(own) = &self.missing {
-            return self.general_source(own, component, from);
+        if let Some(model) = &self.missing {
+            return self.general_source(model, component, from);
         }
-        let own = match from.estimate {
+        let posterior = match from.estimate {
             None => self.posterior(component),
             Some(estimate) => MeanPosterior {
                 precisions: vec![f64::INFINITY; self.mean.len()],
                 mean: self.point(component, estimate),
             },
         };
-        let deviations = own.precisions.iter().map(|p| (1.0 + p.recip()).sqrt()).collect();
-        Ok(self.normal_rows(own.mean, deviations))
+        let deviations = posterior.precisions.iter().map(|p| (1.0 + p.recip()).sqrt()).collect();
+        Ok(self.normal_rows(posterior.mean, deviations))
     }
 }
 
 /// The mean is normal.
 impl ParameterDraws for KnownCovarianceGaussian {
     fn parameter_source(&self, component: Sufficient<'_>) -> Result<ParameterSource<'_>> {
-        let rows = if let Some(own) = &self.missing {
-            own.mean_source(component, &self.frame.origin)?
+        let rows = if let Some(model) = &self.missing {
+            model.mean_source(component, &self.frame.origin)?
         } else {
             let MeanPosterior { precisions, mean } = self.posterior(component);
             self.normal_rows(mean, precisions.iter().map(|p| p.sqrt().recip()).collect())

@@ -22,10 +22,10 @@ pub struct MeanTerm {
 /// of its columns.
 pub fn mean_precision(now: f64, start: f64, columns: f64, terms: &[MeanTerm]) -> f64 {
     let derivative = |kappa: f64| {
-        let term = |own: &MeanTerm| {
-            let (sum, n) = (kappa + own.n, own.n);
-            let per_t = own.slope / (1.0 + own.curve * kappa * n / sum);
-            0.5 * own.columns * n / (kappa * sum) - 0.5 * per_t * (n / sum).powi(2)
+        let term = |component: &MeanTerm| {
+            let (sum, n) = (kappa + component.n, component.n);
+            let per_t = component.slope / (1.0 + component.curve * kappa * n / sum);
+            0.5 * component.columns * n / (kappa * sum) - 0.5 * per_t * (n / sum).powi(2)
         };
         terms.iter().map(term).sum::<f64>() - 0.5 * GUARD * columns * (start.recip() - kappa.recip())
     };

@@ -68,9 +68,6 @@ pub trait FromParameters: Sized {
     fn check(parameters: &Parameters) -> Result<()>;
 
     /// Fills in the parameters whose defaults depend on the data, and checks all of them against the data's columns.
-    ///
-    /// # Errors
-    /// As [`FromParameters::check`].
     fn resolve(parameters: &Parameters, data: &Moments) -> Result<Parameters>;
 
     /// Entry in the registry.
@@ -80,17 +77,11 @@ pub trait FromParameters: Sized {
     const NEEDS: Needs;
 
     /// Returns the values that rows may have, given complete parameters.
-    ///
-    /// # Errors
-    /// As [`FromParameters::check`].
     fn allowed(_parameters: &Parameters) -> Result<Allowed> {
         Ok(Self::ENTRY.domain.unwrap_or(Domain::Real).into())
     }
 
     /// Builds the likelihood from complete parameters, for rows from which `origin` has been subtracted.
-    ///
-    /// # Errors
-    /// As [`FromParameters::check`].
     fn build(parameters: &Parameters, frame: Frame) -> Result<Self>;
 }
 
@@ -141,9 +132,6 @@ pub trait Conjugate: Debug + Send + Sync {
     }
     /// Returns the posterior parameters of all components in the data's own units, under their names in the
     /// specification.
-    ///
-    /// # Errors
-    /// As [`Conjugate::log_marginal`].
     fn posterior_parameters(&self, components: &[Sufficient<'_>]) -> Result<Parameters>;
     /// Returns the same statistics measured from this likelihood's origin instead of `origin`. The default is for
     /// families whose origin is zero in every fit.
@@ -177,7 +165,7 @@ macro_rules! registry {
         /// [`FromParameters::check`] of the likelihood called `name`.
         ///
         /// # Errors
-        /// As there, and if no likelihood has that name.
+        /// As [`FromParameters`]; [`Error::InvalidArgument`] if no likelihood has that name.
         pub fn check(name: &str, parameters: &Parameters) -> Result<()> {
             $(if name == <$likelihood>::ENTRY.name {
                 return <$likelihood>::check(parameters);
@@ -188,7 +176,7 @@ macro_rules! registry {
         /// [`FromParameters::resolve`] of the likelihood called `name`.
         ///
         /// # Errors
-        /// As there, and if no likelihood has that name.
+        /// As [`FromParameters`]; [`Error::InvalidArgument`] if no likelihood has that name.
         pub fn resolve(name: &str, parameters: &Parameters, data: &Moments) -> Result<Parameters> {
             $(if name == <$likelihood>::ENTRY.name {
                 return <$likelihood>::resolve(parameters, data);
@@ -199,7 +187,7 @@ macro_rules! registry {
         /// [`FromParameters::build`] of the likelihood called `name`.
         ///
         /// # Errors
-        /// As there, and if no likelihood has that name.
+        /// As [`FromParameters`]; [`Error::InvalidArgument`] if no likelihood has that name.
         pub fn build<F: Scalar>(
             name: &str,
             parameters: &Parameters,
@@ -214,7 +202,7 @@ macro_rules! registry {
         /// [`FromParameters::allowed`] of the likelihood called `name`.
         ///
         /// # Errors
-        /// As there, and if no likelihood has that name.
+        /// As [`FromParameters`]; [`Error::InvalidArgument`] if no likelihood has that name.
         pub fn allowed(name: &str, parameters: &Parameters) -> Result<Allowed> {
             $(if name == <$likelihood>::ENTRY.name {
                 return <$likelihood>::allowed(parameters);
@@ -247,7 +235,7 @@ registry!(
     ZeroMeanGaussian,
 );
 
-/// The first parameter of a likelihood that `given` does not name, not even as absent.
+/// The first parameter of a likelihood without an entry in `given`; an absent value is an entry.
 pub fn missing(name: &str, given: &Parameters) -> Option<&'static str> {
     let mut all = ENTRIES.iter().filter(|entry| entry.name == name).flat_map(|entry| entry.parameters);
     all.find(|one| !given.0.contains_key(one.name)).map(|one| one.name)
@@ -265,7 +253,7 @@ pub fn supporting(feature: Feature) -> String {
     alternatives(|entry| entry.support(feature).is_some())
 }
 
-/// The same for the likelihoods that have a capability.
+/// The names of the likelihoods that have a capability, formatted in the same way.
 pub fn capable_of(face: &str) -> String {
     alternatives(|entry| entry.faces.contains(&face))
 }
@@ -352,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_say_what_likelihoods_are() {
+    fn the_entries_of_the_registry_match_the_likelihoods() {
         for entry in ENTRIES {
             let usual = built(entry, None);
             let faces = [

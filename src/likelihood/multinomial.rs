@@ -43,12 +43,12 @@ impl Words {
 
     /// Negative divergence of a row that is one word, by word (mathematics 1h). Each entry includes the terms of all
     /// words, because a row has exactly one word or none.
-    pub fn divergence_of_one(&self, own: Tallied<'_>) -> Vec<Column> {
-        let (cost, columns) = self.divergence(own);
+    pub fn divergence_of_one(&self, component: Tallied<'_>) -> Vec<Column> {
+        let (cost, columns) = self.divergence(component);
         columns.iter().map(|column| Column::line((column.slope + cost) / (self.total + 1.0), 0.0)).collect()
     }
 
-    /// The part of it that depends on the row alone, by word, for equal pseudo-counts.
+    /// The part of this divergence that depends on the row alone, by word, for equal pseudo-counts.
     pub fn row_divergence_of_one(&self) -> Vec<f64> {
         let (b, total, words) = (self.pseudo_counts[0], self.total + 1.0, self.pseudo_counts.len());
         vec![-(words as f64 - 1.0) * x_ln_x(b / total) - x_ln_x((b + 1.0) / total); words]
@@ -60,8 +60,8 @@ impl Words {
     }
 
     /// beta_0 + S and its sum.
-    pub fn posterior(&self, own: Tallied<'_>) -> (Vec<f64>, f64) {
-        let beta: Vec<f64> = self.pseudo_counts.iter().zip(own.sums).map(|(b, s)| b + s.max(0.0)).collect();
+    pub fn posterior(&self, component: Tallied<'_>) -> (Vec<f64>, f64) {
+        let beta: Vec<f64> = self.pseudo_counts.iter().zip(component.sums).map(|(b, s)| b + s.max(0.0)).collect();
         let total = beta.iter().sum();
         (beta, total)
     }
@@ -109,44 +109,44 @@ impl FromParameters for Words {
 impl CountFamily for Words {
     const ESTIMATE: &'static str = "probabilities";
 
-    fn log_marginal(&self, own: Tallied<'_>) -> f64 {
-        let words: f64 = own.sums.iter().sum();
-        let gains = sum_of_ln_gamma_differences(&self.pseudo_counts, own.sums);
+    fn log_marginal(&self, component: Tallied<'_>) -> f64 {
+        let words: f64 = component.sums.iter().sum();
+        let gains = sum_of_ln_gamma_differences(&self.pseudo_counts, component.sums);
         gains - ln_gamma_difference(self.total, words.max(0.0))
     }
 
-    fn divergence_from_prior(&self, own: Tallied<'_>) -> f64 {
-        let (beta, total) = self.posterior(own);
+    fn divergence_from_prior(&self, component: Tallied<'_>) -> f64 {
+        let (beta, total) = self.posterior(component);
         let of_total = digamma(total);
         // Uses the sums themselves rather than beta - beta_0, in which a large prior absorbs them.
-        let seen = beta.iter().zip(own.sums).filter(|(_, s)| **s > 0.0);
+        let seen = beta.iter().zip(component.sums).filter(|(_, s)| **s > 0.0);
         let weighted: f64 = seen.map(|(b, s)| s * (digamma(*b) - of_total)).sum();
-        weighted - self.log_marginal(own)
+        weighted - self.log_marginal(component)
     }
 
-    fn points(&self, own: Tallied<'_>, estimate: Estimate) -> Vec<f64> {
+    fn points(&self, component: Tallied<'_>, estimate: Estimate) -> Vec<f64> {
         let v = self.pseudo_counts.len() as f64;
-        let (beta, total) = self.posterior(own);
-        let words: f64 = own.sums.iter().sum();
+        let (beta, total) = self.posterior(component);
+        let words: f64 = component.sums.iter().sum();
         match estimate {
             Estimate::Mode if total - v > 0.0 && !self.single => {
                 beta.iter().map(|b| (b - 1.0).max(0.0) / (total - v)).collect()
             }
-            Estimate::MaximumLikelihood if words > 0.0 => own.sums.iter().map(|s| s.max(0.0) / words).collect(),
+            Estimate::MaximumLikelihood if words > 0.0 => component.sums.iter().map(|s| s.max(0.0) / words).collect(),
             _ => beta.iter().map(|b| b / total).collect(),
         }
     }
 
-    fn at_point(&self, own: Tallied<'_>, points: &[f64]) -> AtPoint {
-        let mut at = AtPoint { log_likelihood: 0.0, log_prior: ln_gamma(self.total) };
+    fn at_point(&self, component: Tallied<'_>, points: &[f64]) -> AtPoint {
+        let mut contribution = AtPoint { log_likelihood: 0.0, log_prior: ln_gamma(self.total) };
         // In softmax coordinates the density has a factor phi_v for every word.
         let less = if self.single { 0.0 } else { 1.0 };
-        for ((p, s), b) in points.iter().zip(own.sums).zip(&self.pseudo_counts) {
+        for ((p, s), b) in points.iter().zip(component.sums).zip(&self.pseudo_counts) {
             let log = p.max(LEAST).ln();
-            at.log_likelihood += s * log;
-            at.log_prior += (b - less) * log - ln_gamma(*b);
+            contribution.log_likelihood += s * log;
+            contribution.log_prior += (b - less) * log - ln_gamma(*b);
         }
-        at
+        contribution
     }
 
     fn check_mode(&self) -> Result<()> {
@@ -159,12 +159,12 @@ impl CountFamily for Words {
     }
 
     fn posterior_parameters(&self, components: &[Tallied<'_>], _: &Tally) -> Parameters {
-        let all = components.iter().flat_map(|own| self.posterior(*own).0).collect();
+        let all = components.iter().flat_map(|component| self.posterior(*component).0).collect();
         Parameters::from_pairs([("pseudo_counts", table(self.pseudo_counts.len(), all))])
     }
 
-    fn expected(&self, own: Tallied<'_>) -> Vec<Column> {
-        let (beta, total) = self.posterior(own);
+    fn expected(&self, component: Tallied<'_>) -> Vec<Column> {
+        let (beta, total) = self.posterior(component);
         let of_total = digamma(total);
         beta.iter().map(|b| Column::line(digamma(*b) - of_total, 0.0)).collect()
     }
@@ -178,8 +178,8 @@ impl CountFamily for Words {
     }
 
     /// `-sum (b_0 + x) ln(p / phi)` with p the smoothed proportions of the row.
-    fn divergence(&self, own: Tallied<'_>) -> (f64, Vec<Column>) {
-        let columns: Vec<Column> = self.points(own, Estimate::Mean).into_iter().map(Self::column_at).collect();
+    fn divergence(&self, component: Tallied<'_>) -> (f64, Vec<Column>) {
+        let columns: Vec<Column> = self.points(component, Estimate::Mean).into_iter().map(Self::column_at).collect();
         let cost = columns.iter().zip(&self.pseudo_counts).map(|(column, b)| b * column.slope);
         (cost.sum::<f64>(), columns)
     }
@@ -198,7 +198,7 @@ impl CountFamily for Words {
 
     fn predictive(&self, components: &[Tallied<'_>], log_weights: &[f64]) -> Option<RowScorer> {
         let (log_weights, coefficient) = (log_weights.to_vec(), self.coefficient);
-        let parts: Vec<_> = components.iter().map(|own| self.posterior(*own)).collect();
+        let parts: Vec<_> = components.iter().map(|component| self.posterior(*component)).collect();
         Some(RowScorer::new(self.pseudo_counts.len(), components.len(), move |k, row| {
             let (beta, total) = &parts[k];
             let words = row.total();
@@ -210,16 +210,16 @@ impl CountFamily for Words {
         }))
     }
 
-    fn log_predictive(&self, own: Tallied<'_>, words: f64, row: Row<'_>) -> f64 {
+    fn log_predictive(&self, component: Tallied<'_>, words: f64, row: Row<'_>) -> f64 {
         let gain = |v: usize, x: f64| {
-            if x == 0.0 { 0.0 } else { ln_gamma_difference(self.pseudo_counts[v] + own.sums[v].max(0.0), x) }
+            if x == 0.0 { 0.0 } else { ln_gamma_difference(self.pseudo_counts[v] + component.sums[v].max(0.0), x) }
         };
         row.sum(0.0, gain) - ln_gamma_difference(self.total + words, row.total())
     }
 
     /// The number of words.
-    fn memo(&self, own: Tallied<'_>) -> f64 {
-        own.sums.iter().sum::<f64>().max(0.0)
+    fn memo(&self, component: Tallied<'_>) -> f64 {
+        component.sums.iter().sum::<f64>().max(0.0)
     }
 
     fn divergence_of(&self, start: &Self) -> f64 {
@@ -227,28 +227,28 @@ impl CountFamily for Words {
     }
 
     /// Estimates one pseudo-count for all columns (mathematics 10.4).
-    fn estimate(&self, own: &[Tallied<'_>], start: &Self, given: &Given<'_>) -> Parameters {
+    fn estimate(&self, components: &[Tallied<'_>], start: &Self, given: &Given<'_>) -> Parameters {
         let d = self.pseudo_counts.len();
-        let counts = SharedCounts::of(d, own.iter().copied());
+        let counts = SharedCounts::of(d, components.iter().copied());
         let found = pseudo_count(self.pseudo_count(), start.pseudo_count(), &[counts]);
         given.parameters.with([("pseudo_counts", vector(vec![found; d]))])
     }
 
-    /// Draws rows of the average length.
     /// A Dirichlet distribution.
-    fn parameter_rows(&self, own: Tallied<'_>) -> Result<RowSource<'static>> {
-        let (pseudo_counts, _) = self.posterior(own);
+    fn parameter_rows(&self, component: Tallied<'_>) -> Result<RowSource<'static>> {
+        let (pseudo_counts, _) = self.posterior(component);
         Ok(row_by_row(pseudo_counts.len(), move |row, generator| generator.simplex(&pseudo_counts, row)))
     }
 
-    fn source(&self, own: Tallied<'_>, from: Draw<'_>) -> Result<RowSource<'_>> {
+    /// Draws rows of the average length.
+    fn source(&self, component: Tallied<'_>, from: Draw<'_>) -> Result<RowSource<'_>> {
         let words: f64 = from.all.statistics.iter().sum();
         let n_words = (words / from.all.count.max(1e-12)).round().max(0.0) as u64;
         if let Some(estimate) = from.estimate {
-            let phi = self.points(own, estimate);
+            let phi = self.points(component, estimate);
             return Ok(row_by_row(phi.len(), move |row, generator| deal_words(n_words, &phi, row, generator)));
         }
-        let gammas = self.posterior(own).0.into_iter().map(|b| gamma::distribution(b, 1.0));
+        let gammas = self.posterior(component).0.into_iter().map(|b| gamma::distribution(b, 1.0));
         let gammas: Vec<_> = gammas.collect::<Result<_>>()?;
         Ok(row_by_row(gammas.len(), move |row, generator| {
             let phi: Vec<f64> = gammas.iter().map(|gamma| gamma.sample(generator)).collect();
@@ -278,8 +278,8 @@ impl Separate for Words {
         digamma(self.pseudo_counts[column] + sum.max(0.0))
     }
 
-    fn shared(&self, own: Tallied<'_>) -> Shared {
-        Shared { constant: 0.0, common: digamma(self.total + sum(own.sums).max(0.0)) }
+    fn shared(&self, component: Tallied<'_>) -> Shared {
+        Shared { constant: 0.0, common: digamma(self.total + sum(component.sums).max(0.0)) }
     }
 }
 

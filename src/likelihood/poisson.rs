@@ -103,8 +103,8 @@ impl FromParameters for Rates {
 }
 
 impl Rates {
-    fn posterior(&self, own: Tallied<'_>) -> Vec<Rate> {
-        let columns = own.columns().zip(&self.0);
+    fn posterior(&self, component: Tallied<'_>) -> Vec<Rate> {
+        let columns = component.columns().zip(&self.0);
         columns.map(|((n, s), prior)| Rate { shape: prior.shape + s, rate: prior.rate + n }).collect()
     }
 }
@@ -113,34 +113,34 @@ impl CountFamily for Rates {
     const ESTIMATE: &'static str = "rate";
     const CAUTIONS: &'static [(&'static str, Caution)] = &[("shape", Caution::Kept)];
 
-    fn log_marginal(&self, own: Tallied<'_>) -> f64 {
-        let columns = own.columns().zip(&self.0);
+    fn log_marginal(&self, component: Tallied<'_>) -> f64 {
+        let columns = component.columns().zip(&self.0);
         columns.map(|((n, s), prior)| gamma::cumulant_above((prior.shape, prior.rate), (s, n))).sum()
     }
 
-    fn divergence_from_prior(&self, own: Tallied<'_>) -> f64 {
-        let columns = own.columns().zip(&self.0);
+    fn divergence_from_prior(&self, component: Tallied<'_>) -> f64 {
+        let columns = component.columns().zip(&self.0);
         columns.map(|((n, s), prior)| gamma::divergence((prior.shape, prior.rate), (s, n))).sum()
     }
 
-    fn points(&self, own: Tallied<'_>, estimate: Estimate) -> Vec<f64> {
-        let columns = self.posterior(own).into_iter().zip(own.columns());
+    fn points(&self, component: Tallied<'_>, estimate: Estimate) -> Vec<f64> {
+        let columns = self.posterior(component).into_iter().zip(component.columns());
         columns
-            .map(|(own, (n, s))| match estimate {
-                Estimate::Mode => (own.shape - 1.0).max(0.0) / own.rate,
+            .map(|(posterior, (n, s))| match estimate {
+                Estimate::Mode => (posterior.shape - 1.0).max(0.0) / posterior.rate,
                 Estimate::MaximumLikelihood if n > 0.0 => s / n,
-                _ => own.mean(),
+                _ => posterior.mean(),
             })
             .collect()
     }
 
-    fn at_point(&self, own: Tallied<'_>, points: &[f64]) -> AtPoint {
-        let mut at = AtPoint { log_likelihood: 0.0, log_prior: 0.0 };
-        for (((n, s), theta), prior) in own.columns().zip(points).zip(&self.0) {
-            at.log_likelihood += s * theta.max(LEAST).ln() - n * theta;
-            at.log_prior += gamma::log_density(theta.max(LEAST), prior.shape, prior.rate);
+    fn at_point(&self, component: Tallied<'_>, points: &[f64]) -> AtPoint {
+        let mut contribution = AtPoint { log_likelihood: 0.0, log_prior: 0.0 };
+        for (((n, s), theta), prior) in component.columns().zip(points).zip(&self.0) {
+            contribution.log_likelihood += s * theta.max(LEAST).ln() - n * theta;
+            contribution.log_prior += gamma::log_density(theta.max(LEAST), prior.shape, prior.rate);
         }
-        at
+        contribution
     }
 
     fn check_mode(&self) -> Result<()> {
@@ -154,28 +154,29 @@ impl CountFamily for Rates {
 
     fn posterior_parameters(&self, components: &[Tallied<'_>], tally: &Tally) -> Parameters {
         let d = self.0.len();
-        let all: Vec<Rate> = components.iter().flat_map(|own| self.posterior(*own)).collect();
-        let shape = table(d, all.iter().map(|own| own.shape).collect());
+        let all: Vec<Rate> = components.iter().flat_map(|component| self.posterior(*component)).collect();
+        let shape = table(d, all.iter().map(|posterior| posterior.shape).collect());
         // Equal in all columns unless values are missing.
         let rate = if tally.missing {
-            table(d, all.iter().map(|own| own.rate).collect())
+            table(d, all.iter().map(|posterior| posterior.rate).collect())
         } else {
-            vector(all.iter().step_by(d).map(|own| own.rate).collect())
+            vector(all.iter().step_by(d).map(|posterior| posterior.rate).collect())
         };
         Parameters::from_pairs([("shape", shape), ("rate", rate)])
     }
 
-    fn expected(&self, own: Tallied<'_>) -> Vec<Column> {
-        let expected = |own: Rate| Column::line(digamma(own.shape) - own.rate.ln(), -own.mean());
-        self.posterior(own).into_iter().map(expected).collect()
+    fn expected(&self, component: Tallied<'_>) -> Vec<Column> {
+        let expected =
+            |posterior: Rate| Column::line(digamma(posterior.shape) - posterior.rate.ln(), -posterior.mean());
+        self.posterior(component).into_iter().map(expected).collect()
     }
 
     /// Gamma distributions.
-    fn parameter_rows(&self, own: Tallied<'_>) -> Result<RowSource<'static>> {
-        let columns = self.posterior(own).into_iter().map(|own| gamma::distribution(own.shape, own.rate));
+    fn parameter_rows(&self, component: Tallied<'_>) -> Result<RowSource<'static>> {
+        let columns = self.posterior(component).into_iter().map(|rate| gamma::distribution(rate.shape, rate.rate));
         let columns: Vec<_> = columns.collect::<Result<_>>()?;
         Ok(row_by_row(columns.len(), move |row, generator| {
-            row.iter_mut().zip(&columns).for_each(|(to, own)| *to = own.sample(generator));
+            row.iter_mut().zip(&columns).for_each(|(to, rate)| *to = rate.sample(generator));
         }))
     }
 
@@ -191,9 +192,9 @@ impl CountFamily for Rates {
         Rate::column(point)
     }
 
-    fn divergence(&self, own: Tallied<'_>) -> (f64, Vec<Column>) {
-        let columns = self.posterior(own).into_iter().zip(&self.0);
-        (0.0, columns.map(|(own, prior)| own.divergence(*prior)).collect())
+    fn divergence(&self, component: Tallied<'_>) -> (f64, Vec<Column>) {
+        let columns = self.posterior(component).into_iter().zip(&self.0);
+        (0.0, columns.map(|(posterior, prior)| posterior.divergence(*prior)).collect())
     }
 
     fn row_divergence(&self) -> RowFunction {
@@ -208,23 +209,23 @@ impl CountFamily for Rates {
 
     fn predictive(&self, components: &[Tallied<'_>], log_weights: &[f64]) -> Option<RowScorer> {
         let log_weights = log_weights.to_vec();
-        let parts: Vec<_> = components.iter().map(|own| self.posterior(*own)).collect();
+        let parts: Vec<_> = components.iter().map(|component| self.posterior(*component)).collect();
         let at_zero: Vec<f64> =
-            parts.iter().map(|columns| columns.iter().map(|own| own.log_predictive(0.0)).sum()).collect();
+            parts.iter().map(|columns| columns.iter().map(|posterior| posterior.log_predictive(0.0)).sum()).collect();
         Some(RowScorer::new(self.0.len(), components.len(), move |k, row| {
             let columns = &parts[k];
             log_weights[k] + row.sum(at_zero[k], |column, x| columns[column].log_predictive(x) - ln_factorial(x))
         }))
     }
 
-    fn moments(&self, own: Tallied<'_>) -> (Vec<f64>, Vec<f64>) {
-        let columns = self.posterior(own).into_iter();
-        columns.map(|own| (own.mean(), own.mean() * (1.0 + own.rate.recip()))).unzip()
+    fn moments(&self, component: Tallied<'_>) -> (Vec<f64>, Vec<f64>) {
+        let columns = self.posterior(component).into_iter();
+        columns.map(|posterior| (posterior.mean(), posterior.mean() * (1.0 + posterior.rate.recip()))).unzip()
     }
 
-    fn log_predictive(&self, own: Tallied<'_>, _: f64, row: Row<'_>) -> f64 {
+    fn log_predictive(&self, component: Tallied<'_>, _: f64, row: Row<'_>) -> f64 {
         let column = |column: usize, x| {
-            let ((n, s), prior) = (own.column(column), self.0[column]);
+            let ((n, s), prior) = (component.column(column), self.0[column]);
             Rate { shape: prior.shape + s, rate: prior.rate + n }.log_predictive(x)
         };
         row.sum_of(self.0.len(), column)
@@ -232,17 +233,17 @@ impl CountFamily for Rates {
 
     fn divergence_of(&self, start: &Self) -> f64 {
         let columns = self.0.iter().zip(&start.0);
-        columns.map(|(own, start)| gamma_divergence((start.shape, start.rate), (own.shape, own.rate))).sum()
+        columns.map(|(prior, start)| gamma_divergence((start.shape, start.rate), (prior.shape, prior.rate))).sum()
     }
 
     /// Estimates a shape for each column, then their common rate (mathematics 10.4).
-    fn estimate(&self, own: &[Tallied<'_>], start: &Self, given: &Given<'_>) -> Parameters {
+    fn estimate(&self, components: &[Tallied<'_>], start: &Self, given: &Given<'_>) -> Parameters {
         let mut found = given.parameters.clone();
         let mut shapes: Vec<f64> = self.0.iter().map(|prior| prior.shape).collect();
         let rate = self.0[0].rate;
         if given.is_free("shape") {
             shapes = map(shapes.len(), |column| {
-                let cells: Vec<(f64, f64)> = own.iter().map(|own| own.column(column)).collect();
+                let cells: Vec<(f64, f64)> = components.iter().map(|component| component.column(column)).collect();
                 let rows: f64 = cells.iter().map(|(n, _)| (n / rate).ln_1p()).sum();
                 let guard = digamma(start.0[column].shape) - start.0[column].rate.ln() + rate.ln();
                 maximum_at(shapes[column], SHAPES, |shape| {
@@ -255,18 +256,19 @@ impl CountFamily for Rates {
         }
         if given.is_free("rate") {
             let of_shapes: f64 = shapes.iter().sum();
-            let cells: Vec<(f64, f64)> = if own.iter().all(|own| own.has_all()) {
-                let whole =
-                    |own: &Tallied<'_>| (own.column(0).0, of_shapes + own.columns().map(|(_, s)| s).sum::<f64>());
-                own.iter().map(whole).collect()
-            } else {
-                let each = |own: &Tallied<'_>| {
-                    own.columns().zip(&shapes).map(|((n, s), shape)| (n, shape + s)).collect::<Vec<_>>()
+            let cells: Vec<(f64, f64)> = if components.iter().all(|component| component.has_all()) {
+                let whole = |component: &Tallied<'_>| {
+                    (component.column(0).0, of_shapes + component.columns().map(|(_, s)| s).sum::<f64>())
                 };
-                own.iter().flat_map(each).collect()
+                components.iter().map(whole).collect()
+            } else {
+                let each = |component: &Tallied<'_>| {
+                    component.columns().zip(&shapes).map(|((n, s), shape)| (n, shape + s)).collect::<Vec<_>>()
+                };
+                components.iter().flat_map(each).collect()
             };
             let guard: f64 = start.0.iter().map(|prior| prior.shape / prior.rate).sum();
-            let number = own.len() as f64 + GUARD;
+            let number = components.len() as f64 + GUARD;
             let value = maximum_at(rate, SHAPES, |rate| {
                 number * of_shapes / rate - cells.iter().map(|(n, a)| a / (rate + n)).sum::<f64>() - GUARD * guard
             });
@@ -275,14 +277,14 @@ impl CountFamily for Rates {
         found
     }
 
-    fn source(&self, own: Tallied<'_>, from: Draw<'_>) -> Result<RowSource<'_>> {
+    fn source(&self, component: Tallied<'_>, from: Draw<'_>) -> Result<RowSource<'_>> {
         if let Some(estimate) = from.estimate {
-            let rates = self.points(own, estimate);
+            let rates = self.points(component, estimate);
             return Ok(row_by_row(rates.len(), move |row, generator| {
                 row.iter_mut().zip(&rates).for_each(|(to, &rate)| *to = count(rate, generator));
             }));
         }
-        let rates = self.posterior(own).into_iter().map(|own| gamma::distribution(own.shape, own.rate));
+        let rates = self.posterior(component).into_iter().map(|rate| gamma::distribution(rate.shape, rate.rate));
         let rates: Vec<_> = rates.collect::<Result<_>>()?;
         Ok(row_by_row(rates.len(), move |row, generator| {
             for (to, rate) in row.iter_mut().zip(&rates) {
@@ -299,19 +301,19 @@ impl Separate for Rates {
     }
 
     /// Valid because all columns have the same rate.
-    fn shared(&self, own: Tallied<'_>) -> Shared {
-        let rate = self.0[0].rate + own.column(0).0;
-        let shapes: f64 = own.columns().zip(&self.0).map(|((_, s), prior)| prior.shape + s).sum();
+    fn shared(&self, component: Tallied<'_>) -> Shared {
+        let rate = self.0[0].rate + component.column(0).0;
+        let shapes: f64 = component.columns().zip(&self.0).map(|((_, s), prior)| prior.shape + s).sum();
         Shared { constant: -shapes / rate, common: rate.ln() }
     }
 }
 
 impl OfColumns for Rates {
-    fn laws(&self, own: Tallied<'_>, estimate: Option<Estimate>) -> Vec<ColumnLaw> {
+    fn laws(&self, component: Tallied<'_>, estimate: Option<Estimate>) -> Vec<ColumnLaw> {
         if let Some(estimate) = estimate {
-            return self.points(own, estimate).into_iter().map(ColumnLaw::Poisson).collect();
+            return self.points(component, estimate).into_iter().map(ColumnLaw::Poisson).collect();
         }
-        let posterior = self.posterior(own).into_iter();
+        let posterior = self.posterior(component).into_iter();
         posterior.map(|Rate { shape, rate }| ColumnLaw::NegativeBinomial { shape, rate }).collect()
     }
 }

@@ -17,7 +17,7 @@ pub fn cell_variances(parameters: &Parameters, d: usize) -> Result<Vec<f64>> {
     Ok(widths.into_iter().map(|width| width * width / 12.0).collect())
 }
 
-/// The same as a covariance, (D, D); empty if rows are not rounded.
+/// The covariance of a row within its rounding cell, (D, D); empty if rows are not rounded.
 pub fn cell_covariance(parameters: &Parameters, d: usize) -> Result<Vec<f64>> {
     let variances = cell_variances(parameters, d)?;
     if variances.iter().all(|variance| *variance == 0.0) {

@@ -10,8 +10,8 @@ pub const FLOOR: f64 = 1e-6;
 /// the prior scale keeps it positive definite. At this fraction the scale loses at most a thousandth.
 pub const LEAST_SHARE: f64 = 1e3 * f64::EPSILON;
 
-/// The ridge of a column with mean square `own`, given the mean squares of all columns.
-pub fn ridge(own: f64, squares: &[f64]) -> f64 {
+/// The ridge of a column with mean square `square`, given the mean squares of all columns.
+pub fn ridge(square: f64, squares: &[f64]) -> f64 {
     let mean = squares.iter().sum::<f64>() / squares.len() as f64;
-    1e-3 * [own, mean].into_iter().find(|&square| square > 0.0).unwrap_or(1.0)
+    1e-3 * [square, mean].into_iter().find(|&value| value > 0.0).unwrap_or(1.0)
 }

@@ -60,9 +60,6 @@ pub trait Scores<F: Scalar> {
     }
 
     /// KL(q(phi_k) || p(phi_k)), nats.
-    ///
-    /// # Errors
-    /// As [`crate::likelihood::Conjugate::log_marginal`].
     fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64>;
 
     /// Writes `log h(x)` of every row x to `out`, (n,), nats.

@@ -107,77 +107,83 @@ impl SphericalGaussian {
     }
 
     fn posterior(&self, component: Sufficient<'_>) -> SphericalPosterior {
-        let own = self.centred(component);
+        let centred = self.centred(component);
         match self.base {
-            _ if own.n < 1e-12 => self.prior.clone(),
-            Base::Conjugate if self.frame.missing => self.conjugate_columns(&own),
-            Base::Conjugate => self.conjugate(&own),
-            Base::Product => self.product(&own),
+            _ if centred.n < 1e-12 => self.prior.clone(),
+            Base::Conjugate if self.frame.missing => self.conjugate_columns(&centred),
+            Base::Conjugate => self.conjugate(&centred),
+            Base::Product => self.product(&centred),
         }
     }
 
-    fn conjugate(&self, own: &Centred<'_>) -> SphericalPosterior {
+    fn conjugate(&self, centred: &Centred<'_>) -> SphericalPosterior {
         let SphericalPosterior { mean, kappa: kappa_0, shape, rate, rounding, .. } = &self.prior;
-        let kappa = kappa_0 + own.n;
-        let away = |(s, m): (&f64, &f64)| s / own.n - m;
-        let distance: f64 = own.sums.iter().zip(mean).map(away).map(|away| away * away).sum();
+        let kappa = kappa_0 + centred.n;
+        let away = |(s, m): (&f64, &f64)| s / centred.n - m;
+        let distance: f64 = centred.sums.iter().zip(mean).map(away).map(|away| away * away).sum();
         SphericalPosterior {
-            mean: own.sums.iter().zip(mean).map(|(s, m)| m + own.n / kappa * away((s, m))).collect(),
+            mean: centred.sums.iter().zip(mean).map(|(s, m)| m + centred.n / kappa * away((s, m))).collect(),
             kappa,
             kappas: Vec::new(),
-            shape: shape + 0.5 * own.n * self.d(),
-            rate: rate + 0.5 * (own.scatter + kappa_0 * own.n / kappa * distance),
+            shape: shape + 0.5 * centred.n * self.d(),
+            rate: rate + 0.5 * (centred.scatter + kappa_0 * centred.n / kappa * distance),
             rounding: *rounding,
         }
     }
 
     /// E[lambda |mu - E mu|^2], summed over columns.
-    fn spread(&self, own: &SphericalPosterior) -> f64 {
+    fn spread(&self, posterior: &SphericalPosterior) -> f64 {
         match self.base {
-            Base::Conjugate => self.d() / own.kappa,
-            Base::Product => self.d() / own.kappa * own.shape / own.rate,
+            Base::Conjugate => self.d() / posterior.kappa,
+            Base::Product => self.d() / posterior.kappa * posterior.shape / posterior.rate,
         }
     }
 
     /// sum r E log p(x | phi) without the base measure.
-    fn expected_log_likelihood(&self, own: &SphericalPosterior, of: &Centred<'_>) -> f64 {
-        if of.n < 1e-12 {
+    fn expected_log_likelihood(&self, posterior: &SphericalPosterior, centred: &Centred<'_>) -> f64 {
+        if centred.n < 1e-12 {
             return 0.0;
         }
-        let distance: f64 = of.sums.iter().zip(&own.mean).map(|(s, m)| (s / of.n - m).powi(2)).sum();
-        let precision = own.shape / own.rate;
-        0.5 * (of.n * (self.d() * (digamma(own.shape) - own.rate.ln()) - self.spread(own))
-            - precision * (of.scatter + of.n * distance))
+        let distance: f64 = centred.sums.iter().zip(&posterior.mean).map(|(s, m)| (s / centred.n - m).powi(2)).sum();
+        let precision = posterior.shape / posterior.rate;
+        0.5 * (centred.n * (self.d() * (digamma(posterior.shape) - posterior.rate.ln()) - self.spread(posterior))
+            - precision * (centred.scatter + centred.n * distance))
     }
 
-    fn divergence(&self, own: &SphericalPosterior) -> f64 {
+    fn divergence(&self, posterior: &SphericalPosterior) -> f64 {
         let prior = &self.prior;
-        let distance: f64 = own.mean.iter().zip(&prior.mean).map(|(a, b)| (a - b).powi(2)).sum();
-        let precision = if self.base == Base::Conjugate { own.shape / own.rate } else { 1.0 };
+        let distance: f64 = posterior.mean.iter().zip(&prior.mean).map(|(a, b)| (a - b).powi(2)).sum();
+        let precision = if self.base == Base::Conjugate { posterior.shape / posterior.rate } else { 1.0 };
         let of_ratio = |kappa: f64| {
             let ratio = prior.kappa / kappa;
             ratio - 1.0 - ratio.ln()
         };
-        0.5 * self.sum_over_columns(own, of_ratio)
+        0.5 * self.sum_over_columns(posterior, of_ratio)
             + 0.5 * prior.kappa * precision * distance
-            + gamma::divergence((prior.shape, prior.rate), (own.shape - prior.shape, own.rate - prior.rate))
+            + gamma::divergence((prior.shape, prior.rate), (posterior.shape - prior.shape, posterior.rate - prior.rate))
     }
 
     fn point(&self, component: Sufficient<'_>, estimate: Estimate) -> SphericalPoint {
-        let own = self.centred(component);
+        let centred = self.centred(component);
         let posterior = self.posterior(component);
         match estimate {
-            Estimate::MaximumLikelihood if self.frame.missing && own.n >= 1e-12 => self.likeliest(&own, posterior),
-            Estimate::MaximumLikelihood if own.n >= 1e-12 => {
+            Estimate::MaximumLikelihood if self.frame.missing && centred.n >= 1e-12 => {
+                self.likeliest(&centred, posterior)
+            }
+            Estimate::MaximumLikelihood if centred.n >= 1e-12 => {
                 let blur = RIDGE * self.prior.rate / self.prior.shape;
-                let variance = own.scatter / (own.n * self.d()) + blur;
-                SphericalPoint { mean: own.sums.iter().map(|s| s / own.n).collect(), precision: variance.recip(), blur }
+                let variance = centred.scatter / (centred.n * self.d()) + blur;
+                SphericalPoint {
+                    mean: centred.sums.iter().map(|s| s / centred.n).collect(),
+                    precision: variance.recip(),
+                    blur,
+                }
             }
             Estimate::Mode if self.base == Base::Conjugate => {
                 let precision = (posterior.shape - 1.0 + 0.5 * self.d()) / posterior.rate;
                 SphericalPoint { mean: posterior.mean, precision, blur: 0.0 }
             }
-            Estimate::Mode => self.product_mode(&own, posterior),
+            Estimate::Mode => self.product_mode(&centred, posterior),
             _ => SphericalPoint { precision: posterior.shape / posterior.rate, mean: posterior.mean, blur: 0.0 },
         }
     }
@@ -319,27 +325,32 @@ impl Conjugate for SphericalGaussian {
     }
 
     fn log_marginal(&self, component: Sufficient<'_>) -> Result<f64> {
-        let own = self.posterior(component);
+        let posterior = self.posterior(component);
         Ok(match self.base {
             Base::Conjugate => {
                 gamma::cumulant_above(
                     (self.prior.shape, self.prior.rate),
-                    (own.shape - self.prior.shape, own.rate - self.prior.rate),
-                ) + 0.5 * self.sum_over_columns(&own, |kappa| (self.prior.kappa / kappa).ln())
+                    (posterior.shape - self.prior.shape, posterior.rate - self.prior.rate),
+                ) + 0.5 * self.sum_over_columns(&posterior, |kappa| (self.prior.kappa / kappa).ln())
             }
-            Base::Product => self.expected_log_likelihood(&own, &self.centred(component)) - self.divergence(&own),
+            Base::Product => {
+                self.expected_log_likelihood(&posterior, &self.centred(component)) - self.divergence(&posterior)
+            }
         })
     }
 
     fn posterior_parameters(&self, components: &[Sufficient<'_>]) -> Result<Parameters> {
         let all: Vec<SphericalPosterior> = components.iter().map(|component| self.posterior(*component)).collect();
         let of = |value: fn(&SphericalPosterior) -> f64| vector(all.iter().map(value).collect());
-        let means = all.iter().flat_map(|own| own.mean.iter().zip(&self.frame.origin).map(|(m, o)| m + o)).collect();
+        let means = all
+            .iter()
+            .flat_map(|posterior| posterior.mean.iter().zip(&self.frame.origin).map(|(m, o)| m + o))
+            .collect();
         Ok(Parameters::from_pairs([
             ("mean", table(self.prior.mean.len(), means)),
-            ("mean_precision", if self.frame.missing { self.kappas_of(&all) } else { of(|own| own.kappa) }),
-            ("shape", of(|own| own.shape)),
-            ("rate", of(|own| own.rate)),
+            ("mean_precision", if self.frame.missing { self.kappas_of(&all) } else { of(|posterior| posterior.kappa) }),
+            ("shape", of(|posterior| posterior.shape)),
+            ("rate", of(|posterior| posterior.rate)),
         ]))
     }
 
@@ -361,7 +372,7 @@ impl Conjugate for SphericalGaussian {
 
     fn check_statistics(&self, components: &[Sufficient<'_>]) -> Result<()> {
         let first = self.prior.mean.len() + 1;
-        check_presence(components.iter().map(|own| (own.count, &own.statistics[first..])))
+        check_presence(components.iter().map(|component| (component.count, &component.statistics[first..])))
     }
 }
 
@@ -418,8 +429,8 @@ impl<F: Scalar> Scores<F> for SphericalGaussian {
             let parts: Vec<_> = components
                 .iter()
                 .map(|component| {
-                    let own = self.posterior(*component);
-                    (self.predictive(&own), own.mean)
+                    let posterior = self.posterior(*component);
+                    (self.predictive(&posterior), posterior.mean)
                 })
                 .collect();
             return Ok(Box::new(RowScorer::new(d, k, move |k, row| {

@@ -21,7 +21,7 @@ fn measured<'a>(
 ) -> impl Iterator<Item = (&'a Measured, &'a Value)> {
     let holds = |measured: &&Measured| match measured.only {
         None => true,
-        Some((name, word)) => matches!(chosen.0.get(name), Some(Value::Text(own)) if own == word),
+        Some((name, word)) => matches!(chosen.0.get(name), Some(Value::Text(text)) if text == word),
     };
     entry.measures.iter().filter(holds).filter_map(|measured| {
         let value = values.0.get(measured.name).filter(|value| **value != Value::Absent)?;
@@ -36,7 +36,7 @@ fn measured<'a>(
 /// [`Error::InvalidArgument`] for an unknown likelihood.
 pub fn fills_directions(name: &str, given: &Parameters, coordinates: &Coordinates) -> Result<bool> {
     let d = coordinates.n_columns();
-    let fills = |(own, value): (&Measured, &Value)| match (own.measure, value) {
+    let fills = |(measured, value): (&Measured, &Value)| match (measured.measure, value) {
         (Measure::Squares | Measure::Products, _) if coordinates.is_full() => true,
         (Measure::Squares, Value::Array { data, .. }) if data.len() == d => is_filled(data, coordinates, 0),
         (Measure::Products, Value::Array { data, .. }) if data.len() == d * d => is_filled(data, coordinates, d),
@@ -47,18 +47,18 @@ pub fn fills_directions(name: &str, given: &Parameters, coordinates: &Coordinate
 
 /// Whether squares are more than negligible in the left-out directions; `stride` as in `fill`.
 fn is_filled(squares: &[f64], coordinates: &Coordinates, stride: usize) -> bool {
-    let own: f64 = coordinates.kept().iter().map(|j| squares[j * (stride + 1)]).sum();
-    let mean = own / coordinates.rank() as f64;
+    let total: f64 = coordinates.kept().iter().map(|j| squares[j * (stride + 1)]).sum();
+    let mean = total / coordinates.rank() as f64;
     let constant = |j: usize| squares[j * (stride + 1)] > THIN * mean;
-    let dependent = |own: &Dependent| {
+    let has_square = |dependent: &Dependent| {
         let mut along = vec![0.0; stride];
-        own.slopes.iter().zip(coordinates.kept()).for_each(|(slope, &p)| along[p] = -slope);
-        along[own.column] = 1.0;
+        dependent.slopes.iter().zip(coordinates.kept()).for_each(|(slope, &p)| along[p] = -slope);
+        along[dependent.column] = 1.0;
         let product = |row: &[f64]| row.iter().zip(&along).map(|(value, x)| value * x).sum::<f64>();
         let square: f64 = squares.chunks_exact(stride).zip(&along).map(|(row, x)| x * product(row)).sum();
-        square > THIN * squares[own.column * (stride + 1)]
+        square > THIN * squares[dependent.column * (stride + 1)]
     };
-    coordinates.constants().iter().any(|&j| constant(j)) || coordinates.dependents().iter().any(dependent)
+    coordinates.constants().iter().any(|&j| constant(j)) || coordinates.dependents().iter().any(has_square)
 }
 
 /// Returns the log Jacobian of the change from coordinates to the data's columns: what the log density of one
@@ -69,8 +69,8 @@ fn is_filled(squares: &[f64], coordinates: &Coordinates, stride: usize) -> bool 
 pub fn log_jacobian(name: &str, chosen: &Parameters, coordinates: &Coordinates) -> Result<f64> {
     let entry = entry(name)?;
     let (volume, r) = (coordinates.log_units(), coordinates.rank() as f64);
-    let of = |(own, _): (&Measured, &Value)| match own.measure {
-        _ if !entry.parameters.iter().any(|parameter| parameter.name == own.name) => 0.0,
+    let of = |(measured, _): (&Measured, &Value)| match measured.measure {
+        _ if !entry.parameters.iter().any(|parameter| parameter.name == measured.name) => 0.0,
         Measure::Place => -volume,
         Measure::Products => (r + 1.0) * volume,
         Measure::Squares => 2.0 * volume,
@@ -95,7 +95,7 @@ pub fn in_coordinates(name: &str, given: &Parameters, coordinates: &Coordinates)
     let mut all = given.clone();
     for (Measured { name, measure, .. }, value) in measured(entry, given, given) {
         let squares = i32::from(*measure == Measure::Squares) + 1;
-        let own = match (measure, value) {
+        let converted = match (measure, value) {
             (Measure::Place, _) => given.vector_of(name, d)?.map(|values| vector(coordinates.lower(values, 1))),
             (Measure::Lengths | Measure::Squares, Value::Number(number)) => {
                 Some(if *number == 0.0 { value.clone() } else { vector(coordinates.lower(&vec![*number; d], squares)) })
@@ -125,8 +125,8 @@ pub fn in_coordinates(name: &str, given: &Parameters, coordinates: &Coordinates)
             // A word, or a value that the likelihood refuses later.
             _ => None,
         };
-        if let Some(own) = own {
-            all.0.insert((*name).to_owned(), own);
+        if let Some(converted) = converted {
+            all.0.insert((*name).to_owned(), converted);
         }
     }
     Ok(all)
@@ -136,11 +136,11 @@ pub fn in_coordinates(name: &str, given: &Parameters, coordinates: &Coordinates)
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] for an unknown likelihood.
-pub fn of_data(name: &str, own: &Parameters, coordinates: &Coordinates) -> Result<Parameters> {
+pub fn of_data(name: &str, parameters: &Parameters, coordinates: &Coordinates) -> Result<Parameters> {
     let entry = entry(name)?;
     let n_lost = (coordinates.n_columns() - coordinates.rank()) as f64;
-    let mut all = raised(entry, own, own, coordinates);
-    for (Measured { name, measure, .. }, value) in measured(entry, own, own) {
+    let mut all = raised(entry, parameters, parameters, coordinates);
+    for (Measured { name, measure, .. }, value) in measured(entry, parameters, parameters) {
         match (measure, all.0.get_mut(*name), value) {
             (Measure::Dof, Some(Value::Number(shown)), Value::Number(number)) => *shown = number + n_lost,
             (Measure::Products, Some(Value::Array { data, .. }), _) => fill(data, coordinates, coordinates.n_columns()),
@@ -154,8 +154,8 @@ pub fn of_data(name: &str, own: &Parameters, coordinates: &Coordinates) -> Resul
 /// Makes squares positive in the left-out directions. `stride`: size of a matrix that has the squares on its diagonal,
 /// or 0 for a vector.
 fn fill(squares: &mut [f64], coordinates: &Coordinates, stride: usize) {
-    let own: f64 = coordinates.kept().iter().map(|j| squares[j * (stride + 1)]).sum();
-    let mean = own / coordinates.rank() as f64;
+    let total: f64 = coordinates.kept().iter().map(|j| squares[j * (stride + 1)]).sum();
+    let mean = total / coordinates.rank() as f64;
     for &j in coordinates.constants() {
         squares[j * (stride + 1)] = SHOWN * mean;
     }
@@ -172,20 +172,20 @@ fn fill(squares: &mut [f64], coordinates: &Coordinates, stride: usize) {
 pub fn components_of_data(
     name: &str,
     chosen: &Parameters,
-    own: &Parameters,
+    values: &Parameters,
     coordinates: &Coordinates,
 ) -> Result<Parameters> {
-    Ok(raised(entry(name)?, chosen, own, coordinates))
+    Ok(raised(entry(name)?, chosen, values, coordinates))
 }
 
-fn raised(entry: &Entry, chosen: &Parameters, own: &Parameters, coordinates: &Coordinates) -> Parameters {
-    let mut all = own.clone();
+fn raised(entry: &Entry, chosen: &Parameters, values: &Parameters, coordinates: &Coordinates) -> Parameters {
+    let mut all = values.clone();
     if coordinates.is_identity() {
         return all;
     }
     let (d, r) = (coordinates.n_columns(), coordinates.rank());
     let power = coordinates.common_unit().powi(2);
-    for (Measured { name, measure, .. }, value) in measured(entry, chosen, own) {
+    for (Measured { name, measure, .. }, value) in measured(entry, chosen, values) {
         let each = |factor: f64| match value {
             Value::Number(number) => Value::Number(number * factor),
             Value::Array { shape, data } => {

@@ -38,26 +38,17 @@ pub trait Urn: Conjugate + Scores<f64> {
     }
 
     /// Resets a cache to that of a cluster without rows.
-    ///
-    /// # Errors
-    /// As [`Conjugate::log_marginal`].
     fn clear(&self, cache: &mut [f64]) -> Result<()> {
         cache.fill(0.0);
         remember(self, cache)
     }
 
     /// Adds a row to a cluster.
-    ///
-    /// # Errors
-    /// As [`Conjugate::log_marginal`].
     fn add(&self, cache: &mut [f64], row: Row<'_>) -> Result<()> {
         change(self, cache, row, 1.0)
     }
 
     /// Removes a row of the cluster. Removing the last row resets the cluster, so no rounding error remains.
-    ///
-    /// # Errors
-    /// As [`Conjugate::log_marginal`].
     fn remove(&self, cache: &mut [f64], row: Row<'_>) -> Result<()> {
         if cache[COUNT] <= 1.0 {
             return self.clear(cache);
@@ -66,18 +57,12 @@ pub trait Urn: Conjugate + Scores<f64> {
     }
 
     /// Adds all rows of another cluster.
-    ///
-    /// # Errors
-    /// As [`Conjugate::log_marginal`].
     fn merge(&self, cache: &mut [f64], other: &[f64]) -> Result<()> {
         cache.iter_mut().zip(other).for_each(|(sum, value)| *sum += value);
         remember(self, cache)
     }
 
     /// ln p(row | rows of the cluster) = ln m(cluster and row) - ln m(cluster) for each cluster in `caches`, nats.
-    ///
-    /// # Errors
-    /// As [`Conjugate::log_marginal`].
     fn log_predictives(&self, caches: &[f64], row: Row<'_>, out: &mut [f64]) -> Result<()> {
         let base = log_base(self, row);
         let mut with = vec![0.0; self.n_statistics()];
@@ -91,17 +76,11 @@ pub trait Urn: Conjugate + Scores<f64> {
     }
 
     /// ln m(cluster), the log marginal likelihood of its rows, nats.
-    ///
-    /// # Errors
-    /// As [`Conjugate::log_marginal`].
     fn log_marginal_likelihood(&self, cache: &[f64]) -> Result<f64> {
         Ok(self.log_marginal(component(cache))? + cache[BASE])
     }
 
     /// ln m of the union of two clusters, nats.
-    ///
-    /// # Errors
-    /// As [`Conjugate::log_marginal`].
     fn log_marginal_likelihood_of_both(&self, a: &[f64], b: &[f64]) -> Result<f64> {
         let both: Vec<f64> = a.iter().zip(b).map(|(a, b)| a + b).collect();
         Ok(self.log_marginal(component(&both))? + both[BASE])
@@ -126,9 +105,6 @@ pub trait Urn: Conjugate + Scores<f64> {
     fn score_lanes(&self, _groups: &[Eight], _row: Row<'_>, _out: &mut [[f64; 8]]) {}
 
     /// Value that [`Urn::log_predictives`] expects in the cache of a cluster; by default the log marginal.
-    ///
-    /// # Errors
-    /// As [`Conjugate::log_marginal`].
     fn memo(&self, component: Sufficient<'_>) -> Result<f64> {
         self.log_marginal(component)
     }

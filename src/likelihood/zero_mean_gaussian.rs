@@ -129,14 +129,14 @@ impl NormalWishartModel for ZeroMeanGaussian {
     fn posterior(&self, component: Sufficient<'_>) -> Result<NormalWishart> {
         let mut scale = unpack(self.origin.len(), component.statistics);
         scale.iter_mut().zip(&self.scale).for_each(|(s, b)| *s += b);
-        scale.iter_mut().zip(&self.rounding).for_each(|(s, own)| *s += component.count * own);
+        scale.iter_mut().zip(&self.rounding).for_each(|(s, variance)| *s += component.count * variance);
         NormalWishart::new(self.prior.dof + component.count, 0.0, self.origin.clone(), scale)
     }
 
     fn most_likely(&self, component: Sufficient<'_>, blur: &[f64]) -> Result<NormalWishart> {
         let d = self.origin.len();
         let mut scatter = unpack(d, component.statistics);
-        scatter.iter_mut().step_by(d + 1).zip(blur).for_each(|(value, own)| *value += component.count * own);
+        scatter.iter_mut().step_by(d + 1).zip(blur).for_each(|(value, variance)| *value += component.count * variance);
         NormalWishart::new(component.count, 0.0, self.origin.clone(), scatter)
     }
 

@@ -80,10 +80,10 @@ fn differ<F: Scalar>(rows: &dyn Rows<F>) -> bool {
     if let Some(table) = rows.csr() {
         return (1..n).any(|row| table.row(row) != table.row(0));
     }
-    let mut own = vec![F::ZERO; d];
+    let mut values = vec![F::ZERO; d];
     let mut read = |row: usize| {
-        rows.read_row(row, &mut own);
-        own.clone()
+        rows.read_row(row, &mut values);
+        values.clone()
     };
     let first = if n > 0 { read(0) } else { return false };
     (0..n).any(|row| read(row) != first)

@@ -50,13 +50,13 @@ impl Adoption {
         twice.statistics = globals.flat_map(|parts| parts.statistics.iter().copied()).collect();
         // The subsample was weighted up to the mass of its target; this undoes the weighting.
         let p = twice.n_statistics;
-        let mut at = 0;
+        let mut part = 0;
         for (proposal, mass) in proposals.iter().zip(masses) {
             let factor = mass / proposal.parts.counts.iter().sum::<f64>();
             for _ in &proposal.parts.ids {
-                twice.counts[at] *= factor;
-                twice.statistics[at * p..][..p].iter_mut().for_each(|value| *value *= factor);
-                at += 1;
+                twice.counts[part] *= factor;
+                twice.statistics[part * p..][..p].iter_mut().for_each(|value| *value *= factor);
+                part += 1;
             }
         }
         let edit = Edit::Append { ids };

@@ -46,9 +46,9 @@ pub(super) fn collect<F: Scalar>(visited: &Visited<'_, F>, smallest: &mut Smalle
         }
     }
     let blocks = look.seen.blocks();
-    let by_block = map(blocks.len(), |at| {
+    let by_block = map(blocks.len(), |index| {
         let mut entries: Vec<(usize, Keyed)> = Vec::new();
-        for (unit, components, values) in blocks[at].units() {
+        for (unit, components, values) in blocks[index].units() {
             for (&component, _) in components.iter().zip(values).filter(|(_, value)| **value > wanted.threshold) {
                 if let Some(limit) = limits[component as usize] {
                     let key = key_of(unit as u32);
@@ -69,8 +69,10 @@ pub(super) fn collect<F: Scalar>(visited: &Visited<'_, F>, smallest: &mut Smalle
         let ids = &proposal.parts.ids;
         let mut rows: BTreeMap<ComponentId, Vec<Keyed>> = BTreeMap::new();
         for list in lists {
-            for (at, &unit) in list.units.iter().enumerate().filter(|(at, _)| list.shares[*at] > wanted.threshold) {
-                rows.entry(list.best(at, ids)).or_default().push((key_of(unit), unit));
+            for (index, &unit) in
+                list.units.iter().enumerate().filter(|(index, _)| list.shares[*index] > wanted.threshold)
+            {
+                rows.entry(list.best(index, ids)).or_default().push((key_of(unit), unit));
             }
         }
         rows.into_iter().collect()
@@ -83,15 +85,15 @@ pub(super) fn collect<F: Scalar>(visited: &Visited<'_, F>, smallest: &mut Smalle
         let limit = keys.iter().max().copied().unwrap_or(0);
         rows.retain(|(key, _)| *key <= limit);
         rows.sort_unstable();
-        let (own, units): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
+        let (unit_keys, units): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
         let mut rows = Sample::default();
         let numbers = look.units.copy_rows_into(&units, &mut rows);
         // If a unit stands for several rows, each row has its own key.
-        let key_of = |(&own, &n): (&u64, &u32)| {
-            let several = (0..u64::from(n)).map(move |row| if n == 1 { own } else { key(own, [row]) });
+        let key_of = |(&unit_key, &n): (&u64, &u32)| {
+            let several = (0..u64::from(n)).map(move |row| if n == 1 { unit_key } else { key(unit_key, [row]) });
             several.collect::<Vec<_>>()
         };
-        (id, keys, Bag { rows, keys: own.iter().zip(&numbers).flat_map(key_of).collect() })
+        (id, keys, Bag { rows, keys: unit_keys.iter().zip(&numbers).flat_map(key_of).collect() })
     });
     let mut collected = BTreeMap::new();
     for (id, keys, bag) in bags {

@@ -158,9 +158,9 @@ impl<F: Scalar> Creation<'_, F> {
             return Ok(Some(globals));
         }
         let mut joined = Summary::empty(dealt.ids[..groups.len()].to_vec(), dealt.n_statistics, false);
-        for (at, group) in groups.iter().enumerate() {
+        for (k, group) in groups.iter().enumerate() {
             for &part in group {
-                joined.add_component(at, &dealt, part);
+                joined.add_component(k, &dealt, part);
             }
         }
         Ok(Some(Globals::new(self.model, &joined, ITERATIONS as u64)))
@@ -250,5 +250,5 @@ fn tidy(summary: &mut Summary, least: f64) -> Result<()> {
     }
     let mut order: Vec<usize> = (0..summary.n_components()).collect();
     order.sort_by(|&a, &b| summary.counts[b].total_cmp(&summary.counts[a]));
-    summary.apply(&Edit::Reorder { order: order.into_iter().map(|at| summary.ids[at]).collect() })
+    summary.apply(&Edit::Reorder { order: order.into_iter().map(|k| summary.ids[k]).collect() })
 }

@@ -58,24 +58,24 @@ impl Dealt {
     pub fn pairs(&self, plan: &Plan, proposal: usize, unit: u32) -> impl Iterator<Item = (ComponentId, f64)> {
         let ids = &plan.proposals[proposal].parts.ids;
         let places = self.lists[proposal].iter().find_map(|list| Some((list, list.units.binary_search(&unit).ok()?)));
-        places.into_iter().flat_map(|(list, at)| list.pairs(at, ids))
+        places.into_iter().flat_map(|(list, index)| list.pairs(index, ids))
     }
 }
 
 impl List {
-    /// The part with the largest responsibility for the `at`-th unit.
-    pub fn best(&self, at: usize, parts: &[ComponentId]) -> ComponentId {
-        let (components, values) = self.dealt.row(at);
+    /// The part with the largest responsibility for a unit of the list.
+    pub fn best(&self, index: usize, parts: &[ComponentId]) -> ComponentId {
+        let (components, values) = self.dealt.row(index);
         parts[components[usize::from(values.len() > 1 && values[1] > values[0])] as usize]
     }
 
-    /// The parts' responsibilities for the `at`-th unit. If only one part is positive, it has the unit's whole
+    /// The parts' responsibilities for a unit of the list. If only one part is positive, it has the unit's whole
     /// responsibility for the target.
-    fn pairs(&self, at: usize, parts: &[ComponentId]) -> impl Iterator<Item = (ComponentId, f64)> {
-        let (components, values) = self.dealt.row(at);
+    fn pairs(&self, index: usize, parts: &[ComponentId]) -> impl Iterator<Item = (ComponentId, f64)> {
+        let (components, values) = self.dealt.row(index);
         let is_one = values.iter().filter(|value| **value > 0.0).count() < 2;
         let pairs = components.iter().zip(values).filter(|(_, value)| **value > 0.0);
-        pairs.map(move |(&k, &value)| (parts[k as usize], if is_one { self.shares[at] } else { value }))
+        pairs.map(move |(&k, &value)| (parts[k as usize], if is_one { self.shares[index] } else { value }))
     }
 }
 
@@ -111,17 +111,17 @@ pub(super) fn deal<F: Scalar>(
 ) -> Result<Dealt> {
     let proposals = &look.plan.proposals;
     let mut targets = vec![None; look.ids.len() + 1];
-    for (at, proposal) in proposals.iter().enumerate() {
+    for (index, proposal) in proposals.iter().enumerate() {
         if let Some(&place) = places.get(&proposal.target) {
-            targets[place as usize] = Some(at);
+            targets[place as usize] = Some(index);
         }
     }
     let blocks = list(look, &targets);
-    let dealt = try_map(proposals.len(), |at| {
+    let dealt = try_map(proposals.len(), |proposal| {
         let one = |soft: usize, width: usize| {
-            let of_blocks = || blocks.iter().flat_map(|block| block.of(2 * at + soft));
+            let of_blocks = || blocks.iter().flat_map(|block| block.of(2 * proposal + soft));
             let (units, shares) = of_blocks().copied().unzip();
-            deal_one(look, scorers[at].as_ref(), at, List { units, shares, ..List::default() }, width)
+            deal_one(look, scorers[proposal].as_ref(), proposal, List { units, shares, ..List::default() }, width)
         };
         let ((mut summary, hard), (divided, soft)) = (one(0, 1)?, one(1, most_parts(look.sparsity))?);
         summary.add(&divided)?;
@@ -137,30 +137,32 @@ fn list<F: Scalar>(look: &Look<'_, F>, targets: &[Option<usize>]) -> Vec<Grouped
     let n_proposals = look.plan.proposals.len();
     let blocks = if n_proposals == 0 { &[] } else { look.seen.blocks() };
     let most = look.sparsity.clamp(usize::MAX);
-    map(blocks.len(), |at| {
-        let (mut entries, mut own) = (Vec::new(), Vec::new());
-        for (unit, components, values) in blocks[at].units() {
+    map(blocks.len(), |index| {
+        let (mut entries, mut of_targets) = (Vec::new(), Vec::new());
+        for (unit, components, values) in blocks[index].units() {
             let all = components.iter().zip(values);
-            own.clear();
-            own.extend(all.filter_map(|(&component, &value)| Some((targets[component as usize]?, value))));
+            of_targets.clear();
+            of_targets.extend(all.filter_map(|(&component, &value)| Some((targets[component as usize]?, value))));
             let room = most.saturating_sub(values.len());
             // Free slots go to the largest responsibilities.
-            if own.len() > room {
-                own.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+            if of_targets.len() > room {
+                of_targets.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
             }
-            let ranked = own.iter().enumerate();
-            entries
-                .extend(ranked.map(|(rank, &(at, value))| (2 * at + usize::from(rank < room), (unit as u32, value))));
+            let ranked = of_targets.iter().enumerate();
+            entries.extend(
+                ranked
+                    .map(|(rank, &(proposal, value))| (2 * proposal + usize::from(rank < room), (unit as u32, value))),
+            );
         }
         Grouped::new(&entries, 2 * n_proposals)
     })
 }
 
-/// Summarises the parts of the proposal at `at` over the listed units, each split between at most `width` parts.
+/// Summarises the parts of a proposal over the listed units, each split between at most `width` parts.
 fn deal_one<F: Scalar>(
     look: &Look<'_, F>,
     scorer: &dyn Scorer<F>,
-    at: usize,
+    proposal: usize,
     list: List,
     width: usize,
 ) -> Result<(Summary, List)> {
@@ -168,7 +170,7 @@ fn deal_one<F: Scalar>(
     let deal = ByScore { scorer, tail: None, width, margin: Some(MARGIN), abandon: true, row_terms: false };
     let step = LocalStep {
         likelihood: look.model.likelihood.as_ref(),
-        ids: &look.plan.proposals[at].parts.ids,
+        ids: &look.plan.proposals[proposal].parts.ids,
         assign: &OfShares { deal, shares: &list.shares },
         keep: Keep::SummaryAndGaps,
         cancel: look.cancel,

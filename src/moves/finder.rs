@@ -53,16 +53,16 @@ impl<'a, F: Scalar> Finder<'a, F> {
         }
         let bags = collect(&visited, &mut self.smallest);
         let registered = self.registered.list::<F>();
-        let mut own = Payloads::default();
+        let mut payloads = Payloads::default();
         for (kind, wanted) in &look.plan.wanted.0 {
             let mut all = registered.iter().chain(self.others);
             let Some(one) = all.find(|one| one.kind() == *kind) else {
                 return Err(Error::Format { message: format!("a plan of the unknown move {:?}", kind.name()) });
             };
-            own.0.extend(one.look(wanted, &visited)?.map(|found| (kind.clone(), found)));
+            payloads.0.extend(one.look(wanted, &visited)?.map(|found| (kind.clone(), found)));
         }
         let parts = std::mem::take(&mut visited.dealt.parts);
-        Ok(Findings { parts, bags, own })
+        Ok(Findings { parts, bags, payloads })
     }
 
     fn pack(&mut self, model: &Model<F>, plan: &Plan) -> Result<&[Box<dyn Scorer<F>>]> {
@@ -70,12 +70,12 @@ impl<'a, F: Scalar> Finder<'a, F> {
         let packed = match self.packed.take() {
             Some(packed) if packed.version == plan.version && packed.scorers.len() == n => packed,
             _ => {
-                let scorers = try_map(n, |at| {
-                    let parts = &plan.proposals[at].parts;
+                let scorers = try_map(n, |proposal| {
+                    let parts = &plan.proposals[proposal].parts;
                     // The parts may have been made under an earlier base measure.
                     let is_same = parts.base == model.base.parameters;
-                    let own = if is_same { model } else { &model.with_base(parts.base.clone())? };
-                    parts.scorer_without_tail(own)
+                    let model_of_parts = if is_same { model } else { &model.with_base(parts.base.clone())? };
+                    parts.scorer_without_tail(model_of_parts)
                 })?;
                 Packed { version: plan.version, scorers }
             }

@@ -21,9 +21,9 @@ pub(super) fn gaps<F: Scalar>(visited: &Visited<'_, F>) -> Result<PairGaps> {
     let sums = try_map_with(
         blocks.len(),
         || vec![0.0; plan.pairs.len()],
-        |gaps, at| {
+        |gaps, index| {
             let mut shared: Vec<(u32, f64)> = Vec::new();
-            for (unit, components, values) in blocks[at].units().filter(|(_, components, _)| components.len() > 1) {
+            for (unit, components, values) in blocks[index].units().filter(|(_, components, _)| components.len() > 1) {
                 for (slot, (&a, &p)) in components.iter().zip(values).enumerate() {
                     let near = &near[a as usize];
                     for (b, &q) in components.iter().zip(values).skip(slot + 1).filter(|_| !near.is_empty()) {

@@ -77,8 +77,8 @@ impl<F: Scalar> Planning<'_, '_, F> {
         let screens = !self.is_last_round();
         let creation = Creation { model, total, sparsity: round.sparsity, screens, join, ahead, cancel: round.cancel };
         let max_rows = round.subsample().max_rows;
-        let created = try_map(chosen.len(), |at| {
-            let (id, k, start) = chosen[at];
+        let created = try_map(chosen.len(), |index| {
+            let (id, k, start) = chosen[index];
             let seed = key(self.pass as u64, [u64::from(id.0)]);
             let mut generator = stream(round.seed, Purpose::Creation, seed);
             let rows = self.bags[&id].smallest(max_rows);
@@ -118,9 +118,9 @@ impl<F: Scalar> Settling<'_, '_, F> {
     /// Judges the proposals of one kind and accepts at most `most` of those that raise the bound, the best first.
     pub(super) fn settle_parts(&mut self, kind: &MoveKind, most: usize) -> Result<Report> {
         let counts = self.counts();
-        let (places, proposals): (Vec<usize>, Vec<Proposal>) =
+        let (indices, proposals): (Vec<usize>, Vec<Proposal>) =
             self.state.plan.proposals.iter().cloned().enumerate().filter(|(_, one)| one.kind == *kind).unzip();
-        let take = |batch: &mut Vec<Summary>| places.iter().map(|&at| std::mem::take(&mut batch[at])).collect();
+        let take = |batch: &mut Vec<Summary>| indices.iter().map(|&index| std::mem::take(&mut batch[index])).collect();
         let parts: Vec<Vec<Summary>> = self.state.found.parts.iter_mut().map(take).collect();
         let looks_ahead = self.looks_ahead && counts.len() <= FEW;
         let settle = parts::Settle { model: &self.round.model, proposals: &proposals, parts: &parts, most };

@@ -92,7 +92,7 @@ mod tests {
     const ID: ComponentId = ComponentId(7);
 
     #[test]
-    fn what_failed_waits_twice_as_long_each_time() {
+    fn each_failure_doubles_the_wait() {
         let mut memory = Failures::default();
         assert!(memory.is_ready(ID, 100.0, 0) && memory.is_empty());
         for (pass, wait) in [(0, 5), (5, 10), (15, 20)] {
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn another_count_makes_another_component() {
+    fn a_changed_count_ends_the_wait() {
         let mut memory = Failures::default();
         memory.failed(ID, 100.0, 3, true);
         assert!(!memory.is_ready(ID, 110.0, 4) && !memory.is_ready(ID, 90.0, 4));
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_round_tries_again_what_was_not_looked_at_or_has_changed() {
+    fn the_last_round_retries_changed_components_and_those_not_tried_with_all_rows() {
         let all = [1, 2, 3].map(ComponentId);
         let mut memory = Failures::default();
         for (id, thorough) in all.into_iter().zip([true, false, true]) {
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn many_failures_overflow_nothing() {
+    fn many_failures_do_not_overflow() {
         let mut memory = Failures::default();
         (0..200).for_each(|pass| memory.failed(ID, 1.0, pass, true));
         assert!(!memory.is_ready(ID, 1.0, 1000));

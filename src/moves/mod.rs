@@ -106,7 +106,7 @@ pub trait Move<F: Scalar>: Send + Sync {
         Ok(())
     }
 
-    /// During a visit: returns what the batch holds of what the move `wanted`. It may run in another process.
+    /// During a visit: returns what the move `wanted` from this batch. It may run in another process.
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`]; [`crate::Error::Format`].

@@ -24,7 +24,7 @@ pub(super) fn nearest<F: Scalar>(
 ) -> Result<Vec<Vec<usize>>> {
     let (likelihood, averages) = (model.likelihood.as_ref(), total.clone().averages());
     let scorer = likelihood.scorer(&averages.components(), &vec![0.0; total.n_components()], Density::Divergence)?;
-    // One of them is the component itself.
+    // The component itself is among its nearest.
     let width = (n + 1).min(total.n_components());
     let assign = ByScore { scorer: scorer.as_ref(), tail: None, width, margin: None, abandon: true, row_terms: false };
     let step = LocalStep { likelihood, ids: &total.ids, assign: &assign, keep: Keep::Nothing, cancel };
@@ -71,8 +71,8 @@ struct Neighbours {
 impl Tap for Neighbours {
     fn observe(&mut self, chunk: &Chunk<'_>) -> Result<()> {
         let pairs = chunk.own_order();
-        for (at, own) in chunk.units.iter().enumerate() {
-            let others = pairs.pairs(at).0.iter().filter(|&other| other != own);
+        for (unit, centre) in chunk.units.iter().enumerate() {
+            let others = pairs.pairs(unit).0.iter().filter(|&other| other != centre);
             self.found.push(others.take(self.n).map(|&other| other as usize).collect());
         }
         Ok(())

@@ -50,7 +50,8 @@ impl Level {
 
 /// A proposal to whose parts rows of all batches have been assigned.
 struct Candidate<'a> {
-    at: usize,
+    /// Index of the proposal.
+    index: usize,
     proposal: &'a Proposal,
     /// The position of its target.
     place: usize,
@@ -83,7 +84,7 @@ impl Candidate<'_> {
 pub(super) enum Verdict {
     /// It was accepted.
     Accepted,
-    /// It would gain by itself, but others were better.
+    /// It would have gained by itself, but better proposals were accepted first.
     Later,
     /// It does not gain.
     NoGain,
@@ -125,7 +126,7 @@ impl<'a, F: Scalar> Settle<'a, F> {
     pub fn run(&self, memo: &mut Memo, edits: &mut EditLog, looks_ahead: bool) -> Result<(Settled, Option<Model<F>>)> {
         let n = self.proposals.len();
         let mut settled = Settled { verdicts: vec![Verdict::NoGain; n], gain: 0.0, owner: BTreeMap::new() };
-        let mut candidates = try_map(n, |at| self.candidate(memo.total(), at))?;
+        let mut candidates = try_map(n, |index| self.candidate(memo.total(), index))?;
         let mut choice = self.by_themselves(memo.total(), &candidates, &mut settled.verdicts);
         let mut ahead = None;
         if choice.chosen.is_empty() && looks_ahead && n > 0 {
@@ -133,13 +134,13 @@ impl<'a, F: Scalar> Settle<'a, F> {
         }
         settled.gain = choice.gain;
         let (mut new, mut accepted) = (Vec::new(), Vec::new());
-        for &(at, level) in &choice.chosen {
-            let candidate = &candidates[at];
+        for &(candidate, level) in &choice.chosen {
+            let candidate = &candidates[candidate];
             let level = &candidate.levels[level];
             let ids = owners(candidate, level, &mut settled.owner);
             new.extend_from_slice(&ids[1..]);
-            settled.verdicts[candidate.at] = Verdict::Accepted;
-            accepted.push((candidate.at, ids, level.groups.clone()));
+            settled.verdicts[candidate.index] = Verdict::Accepted;
+            accepted.push((candidate.index, ids, level.groups.clone()));
         }
         for (proposal, verdict) in self.proposals.iter().zip(&settled.verdicts) {
             if *verdict != Verdict::Accepted {
@@ -157,15 +158,15 @@ impl<'a, F: Scalar> Settle<'a, F> {
         Ok((settled, ahead))
     }
 
-    fn candidate(&self, total: &Summary, at: usize) -> Result<Candidate<'a>> {
-        let proposal = &self.proposals[at];
+    fn candidate(&self, total: &Summary, index: usize) -> Result<Candidate<'a>> {
+        let proposal = &self.proposals[index];
         let mut parts = Summary::empty(proposal.parts.ids.clone(), total.n_statistics, true);
         for batch in self.parts {
-            parts.add(&batch[at])?;
+            parts.add(&batch[index])?;
         }
         let place = position(&total.ids, proposal.target)?;
         let levels = tried(levels(&Judge::new(self.model), &Part::of(total, place), &parts))?.unwrap_or_default();
-        Ok(Candidate { at, proposal, place, parts, levels })
+        Ok(Candidate { index, proposal, place, parts, levels })
     }
 
     /// The proposals that each raise the bound, the best first.
@@ -175,23 +176,23 @@ impl<'a, F: Scalar> Settle<'a, F> {
         let mut counts = total.counts.clone();
         let mut before = judge.allocation(counts.clone(), tail);
         let mut left: Vec<(f64, usize)> = Vec::new();
-        for (at, Candidate { levels, place, .. }) in candidates.iter().enumerate() {
+        for (candidate, Candidate { levels, place, .. }) in candidates.iter().enumerate() {
             if let Some(Best { gain, is_gain: true, .. }) = best(&judge, levels, &counts, *place, before, tail) {
-                verdicts[candidates[at].at] = Verdict::Later;
-                left.push((gain, at));
+                verdicts[candidates[candidate].index] = Verdict::Later;
+                left.push((gain, candidate));
             }
         }
         left.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         let mut choice = Choice::default();
-        for (_, at) in left.into_iter().take(self.most) {
+        for (_, candidate) in left.into_iter().take(self.most) {
             // Proposals accepted earlier have changed the weights.
-            let Candidate { levels, place, .. } = &candidates[at];
+            let Candidate { levels, place, .. } = &candidates[candidate];
             let best = best(&judge, levels, &counts, *place, before, tail);
             let Some(Best { level, gain, is_gain: true }) = best else { continue };
             counts[*place] = levels[level].counts[0];
             counts.extend_from_slice(&levels[level].counts[1..]);
             before = judge.allocation(counts.clone(), tail);
-            choice.chosen.push((at, level));
+            choice.chosen.push((candidate, level));
             choice.gain += gain;
         }
         choice
@@ -207,7 +208,7 @@ impl<'a, F: Scalar> Settle<'a, F> {
             let judge = Judge::new(best_so_far.as_ref().map_or(&unsure, |(_, ahead)| &ahead.model));
             let before = judge.allocation(total.counts.clone(), tail);
             let mut promised = Vec::new();
-            for (at, candidate) in candidates.iter_mut().enumerate() {
+            for (index, candidate) in candidates.iter_mut().enumerate() {
                 if turn > 0 {
                     candidate.judge_again(&judge, total)?;
                 } else {
@@ -215,11 +216,12 @@ impl<'a, F: Scalar> Settle<'a, F> {
                     candidate.levels = tried(found)?.unwrap_or_default();
                 }
                 let best = best(&judge, &candidate.levels, &total.counts, candidate.place, before, tail);
-                promised.extend(best.map(|best| (best.gain, at, best.level)));
+                promised.extend(best.map(|best| (best.gain, index, best.level)));
             }
             promised.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
             promised.truncate(self.most);
-            let chosen: Vec<(usize, usize)> = promised.into_iter().map(|(_, at, level)| (at, level)).collect();
+            let chosen: Vec<(usize, usize)> =
+                promised.into_iter().map(|(_, candidate, level)| (candidate, level)).collect();
             let after = |n: usize| edited(total, candidates, &chosen[..n]);
             let Some(ahead) = look_ahead(self.model, &unsure, total, chosen.len(), after)? else { break };
             if best_so_far.as_ref().is_some_and(|(_, best)| best.gain >= ahead.gain) {
@@ -234,8 +236,8 @@ impl<'a, F: Scalar> Settle<'a, F> {
 /// Summaries of all components after accepting the chosen candidates at the given levels.
 fn edited(total: &Summary, candidates: &[Candidate<'_>], chosen: &[(usize, usize)]) -> Result<Summary> {
     let mut after = total.clone();
-    for &(at, level) in chosen {
-        let Candidate { proposal, parts, levels, .. } = &candidates[at];
+    for &(candidate, level) in chosen {
+        let Candidate { proposal, parts, levels, .. } = &candidates[candidate];
         let ids = components(proposal, &levels[level]);
         after.apply(&Edit::Append { ids: ids[1..].to_vec() })?;
         after.put(&grouped(std::slice::from_ref(parts), &[(0, ids, levels[level].groups.clone())])?)?;
@@ -277,12 +279,12 @@ fn grouped(batch: &[Summary], accepted: &[Accepted]) -> Result<Summary> {
     let is_sparse = batch.iter().any(|parts| parts.sparse.is_some());
     let empty = if is_sparse { Summary::empty_sparse } else { Summary::empty };
     let mut dealt = empty(ids, batch.first().map_or(0, |parts| parts.n_statistics), false);
-    let groups = accepted.iter().flat_map(|(at, _, groups)| groups.iter().map(|group| (*at, group)));
-    for (k, (at, group)) in groups.enumerate() {
+    let groups = accepted.iter().flat_map(|(proposal, _, groups)| groups.iter().map(|group| (*proposal, group)));
+    for (k, (proposal, group)) in groups.enumerate() {
         for (slot, &part) in group.iter().enumerate() {
-            dealt.add_component(k, &batch[at], part);
+            dealt.add_component(k, &batch[proposal], part);
             for &other in &group[..slot] {
-                dealt.entropies[k] -= gap(&batch[at], other, part)?;
+                dealt.entropies[k] -= gap(&batch[proposal], other, part)?;
             }
         }
     }
@@ -346,12 +348,12 @@ fn best<F: Scalar>(
     before: f64,
     tail: f64,
 ) -> Option<Best> {
-    let of = |(at, level): (usize, &Level)| {
+    let of = |(index, level): (usize, &Level)| {
         let mut counts = counts.to_vec();
         counts[place] = level.counts[0];
         counts.extend_from_slice(&level.counts[1..]);
         let gain = level.gain + judge.allocation(counts, tail) - before;
-        Best { level: at, gain, is_gain: is_gain(gain, [level.largest, before]) }
+        Best { level: index, gain, is_gain: is_gain(gain, [level.largest, before]) }
     };
     // Ties go to the first level.
     levels.iter().enumerate().map(of).reduce(|best, other| if other.gain > best.gain { other } else { best })
@@ -374,9 +376,9 @@ struct Pair {
     gap: f64,
 }
 
-/// The pair of groups whose union raises the bound most, ignoring the weights. With the weights, a large part, which
-/// each cut makes much tighter, would be joined last. Pairs that differ only by rounding are tied, as when a part is
-/// nearly empty; ties go to the pair with the first parts.
+/// The pair of groups whose union raises the bound most. [`choices`] approximates the weights' part of the bound.
+/// Without that part, a large group, whose pieces fit their rows much more closely, would be joined last. Pairs that
+/// differ only by rounding are tied, as when a part is nearly empty. Ties go to the pair with the first parts.
 fn next_pair(groups: &[Group], pairs: &BTreeMap<(usize, usize), Pair>) -> Option<(usize, usize)> {
     let mut size = 0.0_f64;
     let changes = pairs.iter().map(|(&(a, b), pair)| {
@@ -405,8 +407,8 @@ fn levels<F: Scalar>(judge: &Judge<'_, F>, target: &Part, parts: &Summary) -> Re
     // The second of each pair comes later in the list.
     let mut pairs: BTreeMap<(usize, usize), Pair> = BTreeMap::new();
     let mut alive: Vec<usize> = (0..groups.len()).collect();
-    for (at, &a) in alive.iter().enumerate() {
-        for &b in &alive[at + 1..] {
+    for (index, &a) in alive.iter().enumerate() {
+        for &b in &alive[index + 1..] {
             let both = judge.gain(groups[a].part.with(&groups[b].part).sufficient())?;
             let gap = gap(parts, groups[a].parts[0], groups[b].parts[0])?;
             pairs.insert((a, b), Pair { both, gap });
@@ -414,16 +416,16 @@ fn levels<F: Scalar>(judge: &Judge<'_, F>, target: &Part, parts: &Summary) -> Re
     }
     let mut levels = Vec::new();
     while alive.len() > 1 {
-        let mut own: Vec<usize> = alive.clone();
-        own.sort_by(|&a, &b| groups[b].part.count.total_cmp(&groups[a].part.count).then(a.cmp(&b)));
+        let mut largest_first: Vec<usize> = alive.clone();
+        largest_first.sort_by(|&a, &b| groups[b].part.count.total_cmp(&groups[a].part.count).then(a.cmp(&b)));
         let mut level = Level {
-            groups: own.iter().map(|&group| groups[group].parts.clone()).collect(),
-            counts: own.iter().map(|&group| groups[group].part.count).collect(),
+            groups: largest_first.iter().map(|&group| groups[group].parts.clone()).collect(),
+            counts: largest_first.iter().map(|&group| groups[group].part.count).collect(),
             gaps: pairs.values().map(|pair| pair.gap).sum(),
             gain: 0.0,
             largest: 0.0,
         };
-        let gains: Vec<f64> = own.iter().map(|&group| groups[group].gain).collect();
+        let gains: Vec<f64> = largest_first.iter().map(|&group| groups[group].gain).collect();
         level.judge(whole, &gains);
         levels.push(level);
         let Some((a, b)) = next_pair(&groups, &pairs) else { break };

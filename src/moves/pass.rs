@@ -71,11 +71,11 @@ impl<F: Scalar> Round<'_, F> {
         }
         let pairs = found.bags.iter_mut().filter_map(|(id, all)| Some((all, bags.remove(id)?)));
         for_each(pairs.collect(), |(all, bag): (&mut Bag, Bag)| all.merge(bag, max_rows));
-        for (kind, payload) in findings.own.0 {
+        for (kind, payload) in findings.payloads.0 {
             let one = self.moves.iter().find(|one| one.kind() == kind);
             let (Some(one), Some(wanted)) = (one, plan.wanted.find(&kind)) else { continue };
-            let payload = one.take(wanted, found.own.remove(&kind), payload)?;
-            found.own.put(kind, payload);
+            let payload = one.take(wanted, found.payloads.remove(&kind), payload)?;
+            found.payloads.put(kind, payload);
         }
         Ok(())
     }
@@ -123,7 +123,7 @@ impl<F: Scalar> Round<'_, F> {
         Ok((reports, ahead))
     }
 
-    /// Keeps of the findings only the rows for the next parts, under the current components.
+    /// Keeps only the rows from which the next parts can be made, assigned to the current components.
     fn keep_bags(&self, state: &mut MoveState, total: &Summary, owner: &BTreeMap<ComponentId, ComponentId>) {
         let found = std::mem::take(&mut state.found);
         state.plan = Plan::default();

@@ -36,17 +36,11 @@ impl Payloads {
     }
 
     /// Returns the value of this kind.
-    ///
-    /// # Errors
-    /// As [`Payload::get`].
     pub fn get<T: Content>(&self, kind: &MoveKind) -> Result<Option<Cow<'_, T>>> {
         self.find(kind).map(Payload::get).transpose()
     }
 
     /// Returns the value of this kind for modification in place; inserts the default if it is missing.
-    ///
-    /// # Errors
-    /// As [`Payload::get`].
     pub fn get_mut<T: Content + Default>(&mut self, kind: &MoveKind) -> Result<&mut T> {
         let place = self.0.iter().position(|(other, _)| other == kind).unwrap_or(self.0.len());
         if place == self.0.len() {
@@ -56,9 +50,6 @@ impl Payloads {
     }
 
     /// Removes and returns the value of this kind, or the default if it is missing.
-    ///
-    /// # Errors
-    /// As [`Payload::get`].
     pub fn take<T: Content + Default>(&mut self, kind: &MoveKind) -> Result<T> {
         self.remove(kind).map_or_else(|| Ok(T::default()), Payload::into_value)
     }
@@ -71,7 +62,7 @@ mod tests {
     const KIND: MoveKind = MoveKind::new("some");
 
     #[test]
-    fn a_payload_is_the_same_after_a_journey() {
+    fn a_payload_is_unchanged_after_serialisation() {
         let mut sent = Payloads::default();
         sent.put(KIND, Payload::new(vec![1.5, f64::NAN]));
         let bytes = postcard::to_stdvec(&sent).expect("serialisable");

@@ -70,7 +70,7 @@ pub struct Findings {
     /// Copied rows by component or part.
     pub bags: BTreeMap<ComponentId, Bag>,
     /// Further findings of moves.
-    pub own: Payloads,
+    pub payloads: Payloads,
 }
 
 /// The findings of a pass so far.
@@ -81,7 +81,7 @@ pub struct Found {
     /// Copied rows by component or part.
     pub bags: BTreeMap<ComponentId, Bag>,
     /// Further findings of moves.
-    pub own: Payloads,
+    pub payloads: Payloads,
 }
 
 impl Found {

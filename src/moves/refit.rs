@@ -47,7 +47,7 @@ impl RowCopies {
         let look = visited.look;
         let mut rows = Sample::default();
         look.units.copy_into(units, &mut rows);
-        let responsibilities = map(units.len(), |at| visited.responsibilities(units[at] as usize));
+        let responsibilities = map(units.len(), |index| visited.responsibilities(units[index] as usize));
         Self { rows, batches: vec![look.batch as u32; units.len()], responsibilities }
     }
 
@@ -142,8 +142,8 @@ impl<F: Scalar> Refit<'_, F> {
         }
         let total = memo.total();
         let places: HashMap<ComponentId, u32> = total.ids.iter().copied().zip(0..).collect();
-        let own = copies.rows.pick(&list);
-        let units = units_of(self.model.likelihood.as_ref(), &own);
+        let rows = copies.rows.pick(&list);
+        let units = units_of(self.model.likelihood.as_ref(), &rows);
         let before = RowPairs::of(&copies.responsibilities, &list, &places);
         let taken = self.sum(units.as_ref(), &total.ids, &before.assign(), None)?;
         let trial = || {
@@ -220,17 +220,17 @@ impl<F: Scalar> Refit<'_, F> {
     ) -> Result<()> {
         let ids = memo.total().ids.clone();
         let mut of_batch: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-        for (at, &row) in list.iter().enumerate() {
-            of_batch.entry(copies.batches[row]).or_default().push(at);
+        for (index, &row) in list.iter().enumerate() {
+            of_batch.entry(copies.batches[row]).or_default().push(index);
         }
-        for (batch, own) in of_batch {
-            let rows: Vec<usize> = own.iter().map(|&at| list[at]).collect();
+        for (batch, indices) in of_batch {
+            let rows: Vec<usize> = indices.iter().map(|&index| list[index]).collect();
             let picked = copies.rows.pick(&rows);
             let units = units_of(self.model.likelihood.as_ref(), &picked);
             let minus =
                 self.sum(units.as_ref(), &ids, &RowPairs::of(&copies.responsibilities, &rows, places).assign(), None)?;
-            for &at in &own {
-                copies.responsibilities[list[at]] = std::mem::take(&mut dealt[at]);
+            for &index in &indices {
+                copies.responsibilities[list[index]] = std::mem::take(&mut dealt[index]);
             }
             let plus =
                 self.sum(units.as_ref(), &ids, &RowPairs::of(&copies.responsibilities, &rows, places).assign(), None)?;
@@ -273,8 +273,8 @@ fn change<F: Scalar>(
     let places: HashMap<ComponentId, usize> = current.ids.iter().copied().zip(0..).collect();
     let terms = try_map(total.n_components(), |k| {
         let before = total.component(k);
-        let Some(&at) = places.get(&total.ids[k]) else { return Ok([judge.gain(before)?, 0.0]) };
-        let after = current.component(at);
+        let Some(&place) = places.get(&total.ids[k]) else { return Ok([judge.gain(before)?, 0.0]) };
+        let after = current.component(place);
         if taken.counts[k] == 0.0 && after.count == before.count {
             return Ok([0.0; 2]);
         }

@@ -49,8 +49,9 @@ impl<F: Scalar> Round<'_, F> {
     pub fn check(&self, state: &MoveState, ids: &[ComponentId]) -> Result<()> {
         let shape = RunShape { ids, n_statistics: self.model.likelihood.n_statistics(), n_batches: self.n_batches };
         let kinds: Vec<MoveKind> = self.moves.iter().map(|one| one.kind()).collect();
-        let mut own = [&state.plan.wanted, &state.found.own, &state.own].into_iter().flat_map(|own| &own.0);
-        if own.all(|(kind, _)| kinds.contains(kind)) && self.moves.iter().all(|one| one.fits(state, &shape)) {
+        let mut payloads =
+            [&state.plan.wanted, &state.found.payloads, &state.payloads].into_iter().flat_map(|all| &all.0);
+        if payloads.all(|(kind, _)| kinds.contains(kind)) && self.moves.iter().all(|one| one.fits(state, &shape)) {
             return Ok(());
         }
         Err(Error::Checkpoint { message: "it is damaged: its moves".to_owned() })

@@ -20,8 +20,8 @@ pub(super) struct RowPairs {
 impl RowPairs {
     /// The positions of the components of a row, and their responsibilities.
     pub fn row(&self, row: usize) -> (&[u32], &[f64]) {
-        let own = row * self.width..(row + 1) * self.width;
-        (&self.components[own.clone()], &self.values[own])
+        let range = row * self.width..(row + 1) * self.width;
+        (&self.components[range.clone()], &self.values[range])
     }
 
     /// The pairs as an assignment of the rows.
@@ -33,10 +33,10 @@ impl RowPairs {
     pub fn of(all: &[Vec<(ComponentId, f64)>], list: &[usize], places: &HashMap<ComponentId, u32>) -> Self {
         let width = list.iter().map(|&row| all[row].len()).max().unwrap_or(0).max(1);
         let mut pairs = Self { width, components: vec![0; list.len() * width], values: vec![0.0; list.len() * width] };
-        for (at, &row) in list.iter().enumerate() {
+        for (index, &row) in list.iter().enumerate() {
             for (slot, (id, value)) in all[row].iter().enumerate() {
-                pairs.components[at * width + slot] = places.get(id).copied().unwrap_or(0);
-                pairs.values[at * width + slot] = *value;
+                pairs.components[index * width + slot] = places.get(id).copied().unwrap_or(0);
+                pairs.values[index * width + slot] = *value;
             }
         }
         pairs

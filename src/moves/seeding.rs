@@ -122,7 +122,7 @@ impl Points {
     /// Chooses `k` rows. Each further row is drawn in proportion to its mass times its distance from the nearest chosen
     /// row.
     fn seeds(&self, k: usize, choices: &mut dyn Choices) -> Vec<Vec<f64>> {
-        let row = |at: usize| self.values[at * self.d..][..self.d].to_vec();
+        let row = |index: usize| self.values[index * self.d..][..self.d].to_vec();
         let mut seeds = vec![row(choices.choose(&self.masses))];
         let mut nearest = vec![f64::INFINITY; self.masses.len()];
         while seeds.len() < k {

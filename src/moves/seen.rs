@@ -34,7 +34,8 @@ impl Seen {
 
     /// The positions of the components of a unit, and their responsibilities.
     pub fn pairs(&self, unit: usize) -> impl Iterator<Item = (u32, f64)> {
-        let block = self.blocks.partition_point(|block| block.first <= unit).checked_sub(1).map(|at| &self.blocks[at]);
+        let block =
+            self.blocks.partition_point(|block| block.first <= unit).checked_sub(1).map(|index| &self.blocks[index]);
         block.into_iter().flat_map(move |block| {
             let (components, values) = block.pairs(unit - block.first);
             components.iter().copied().zip(values.iter().copied())
@@ -49,10 +50,10 @@ impl Seen {
 
 impl Tap for Seen {
     fn observe(&mut self, chunk: &Chunk<'_>) -> Result<()> {
-        let (first, n, own) = (self.n_units(), chunk.units.len(), chunk.own_order());
+        let (first, n, ordered) = (self.n_units(), chunk.units.len(), chunk.own_order());
         let ranges = blocks(n, BLOCK);
-        let made = map(ranges.len(), |at| {
-            let units = at * BLOCK..n.min((at + 1) * BLOCK);
+        let made = map(ranges.len(), |index| {
+            let units = index * BLOCK..n.min((index + 1) * BLOCK);
             let mut block = SeenBlock {
                 first: first + units.start,
                 starts: Vec::with_capacity(units.len() + 1),
@@ -61,7 +62,7 @@ impl Tap for Seen {
             };
             block.starts.push(0);
             for unit in units {
-                let (components, values) = own.pairs(unit);
+                let (components, values) = ordered.pairs(unit);
                 for (&component, &value) in components.iter().zip(values).filter(|(_, value)| **value > 0.0) {
                     block.components.push(component);
                     block.values.push(value);
@@ -84,17 +85,17 @@ impl SeenBlock {
         self.starts.len() - 1
     }
 
-    /// The pairs of the `at`-th unit of the block.
-    fn pairs(&self, at: usize) -> (&[u32], &[f64]) {
-        let range = self.starts[at] as usize..self.starts[at + 1] as usize;
+    /// The pairs of a unit of the block.
+    fn pairs(&self, index: usize) -> (&[u32], &[f64]) {
+        let range = self.starts[index] as usize..self.starts[index + 1] as usize;
         (&self.components[range.clone()], &self.values[range])
     }
 
     /// The index of each unit, the positions of its components and their responsibilities.
     pub fn units(&self) -> impl Iterator<Item = (usize, &[u32], &[f64])> {
-        (0..self.n_units()).map(|at| {
-            let (components, values) = self.pairs(at);
-            (self.first + at, components, values)
+        (0..self.n_units()).map(|index| {
+            let (components, values) = self.pairs(index);
+            (self.first + index, components, values)
         })
     }
 }

@@ -22,7 +22,7 @@ pub struct MoveState {
     /// The first pass of the last round, in which everything is tried once more before the run ends.
     pub(super) last_round: Option<usize>,
     /// Further state of moves.
-    pub own: Payloads,
+    pub payloads: Payloads,
 }
 
 /// Properties of a run that a state must match.

@@ -8,7 +8,7 @@ use crate::suffstats::Summary;
 /// The counts of all components, from which the weights' part of the bound follows.
 pub(super) struct Weighing<'a, F: Scalar> {
     judge: &'a Judge<'a, F>,
-    /// In falling order.
+    /// In decreasing order.
     counts: Vec<f64>,
     tail: f64,
     formula: Formula,
@@ -63,7 +63,7 @@ impl<'a, F: Scalar> Weighing<'a, F> {
         self.formula = Formula::of(self.judge, &self.counts, self.tail);
     }
 
-    /// Where two counts stand, the larger one first.
+    /// The positions of two counts in the sorted list, the larger count first.
     fn places(&self, [one, other]: [f64; 2]) -> [usize; 2] {
         let place = |count: f64| self.counts.partition_point(|&larger| larger > count);
         let a = place(one.max(other).max(0.0));

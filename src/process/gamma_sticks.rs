@@ -121,11 +121,11 @@ mod tests {
             let sticks = |mean: f64, wide: f64| -> Vec<(f64, f64)> {
                 (0..n_free).map(|k| (wide * (1.0 + counts[k]), mean + after(k))).collect()
             };
-            let own = general(&counts, &sticks(posterior.mean(), 1.0), posterior, prior);
+            let bound = general(&counts, &sticks(posterior.mean(), 1.0), posterior, prior);
             let scale = 1.0 + counts.iter().sum::<f64>();
-            prop_assert!((own - found.bound).abs() < 1e-9 * scale, "{} {}", own, found.bound);
+            prop_assert!((bound - found.bound).abs() < 1e-9 * scale, "{} {}", bound, found.bound);
             let moved = Gamma { shape: posterior.shape * wide, rate: posterior.rate * other };
-            prop_assert!(general(&counts, &sticks(other, wide), moved, prior) <= own + 1e-9 * scale);
+            prop_assert!(general(&counts, &sticks(other, wide), moved, prior) <= bound + 1e-9 * scale);
         }
 
         /// Mathematics 2f and property 11: an empty component at the end costs E KL(q(v) || p(v | alpha)), which

@@ -74,8 +74,8 @@ pub(super) fn stick_source(
     Box::new(move |weights, generator| {
         let mut left = 1.0;
         for (k, weight) in weights.iter_mut().enumerate() {
-            let (own, rest) = sticks.get(k).map_or((1.0, 0.0), |&(on, off)| generator.beta(on, off));
-            *weight = left * own;
+            let (fraction, rest) = sticks.get(k).map_or((1.0, 0.0), |&(on, off)| generator.beta(on, off));
+            *weight = left * fraction;
             left *= rest;
         }
     })

@@ -141,7 +141,7 @@ def test_flags_under_a_gaussian_and_one_hot_columns_under_bernoulli() -> None:
     assert "flags" not in advice(np.delete(one_hot, 2, axis=1), bernoulli)
     twice = np.column_stack([one_hot, np.eye(4)[rng.integers(4, size=400)]])
     assert ", and of 1 more group, but" in advice(twice, bernoulli)["flags"].text
-    # Columns that are always one or always zero are no group, wherever they stand.
+    # Constant columns, at any position, do not belong to a group.
     for constant in (0.0, 1.0):
         flat = np.insert(one_hot, [0, 2, 2, 6], constant, axis=1)
         text = {each.kind: each.text for each in advising.of_rows(flat, sb.Bernoulli(), None)}["flags"]

@@ -232,18 +232,18 @@ fn a_kind_of_unit_needs_nothing_but_its_file() {
     let executor =
         || InProcess::new(&WeightedKind, &model, &unweighted, OPTIONS, Cancel::default()).expect("replayable");
     let kept = Kept::default();
-    let mut own = executor();
-    assert_eq!(known(&run(&model, &rows, &mut own, None, &kept)), known(&expected));
-    assert!(own.bytes(0) > N / BATCHES * 8);
-    own.forget(0);
-    assert!(own.bytes(0) < N / BATCHES * 8);
+    let mut weighted = executor();
+    assert_eq!(known(&run(&model, &rows, &mut weighted, None, &kept)), known(&expected));
+    assert!(weighted.bytes(0) > N / BATCHES * 8);
+    weighted.forget(0);
+    assert!(weighted.bytes(0) < N / BATCHES * 8);
 
-    let mut own = executor();
+    let mut weighted = executor();
     let (position, states) = Identity::default()
         .read(&kept.bytes.lock().expect("no panic"), BATCHES, model.likelihood.n_statistics())
         .expect("its own");
-    own.load_states(&states).expect("of three batches");
-    assert_eq!(known(&run(&model, &rows, &mut own, Some(position), &())), known(&expected));
+    weighted.load_states(&states).expect("of three batches");
+    assert_eq!(known(&run(&model, &rows, &mut weighted, Some(position), &())), known(&expected));
 }
 
 /// Each kind of the package takes its own models and refuses those of others.

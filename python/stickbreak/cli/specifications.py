@@ -129,9 +129,9 @@ def owners_of(
 
 
 def _of_rows(base: type[T]) -> list[type[T]]:
-    """Return the subclasses that are not for documents alone, which have a command of their own."""
-    faces = ((kind, getattr(kind, "_entry", {}).get("faces")) for kind in base.__subclasses__())
-    return [kind for kind, own in faces if own != ["documents"]]
+    """Return the subclasses except those only for documents, which have a separate command."""
+    all_faces = ((kind, getattr(kind, "_entry", {}).get("faces")) for kind in base.__subclasses__())
+    return [kind for kind, faces in all_faces if faces != ["documents"]]
 
 
 def made(kind: type[T], given: Mapping[str, Any]) -> T:

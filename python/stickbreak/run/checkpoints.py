@@ -142,7 +142,9 @@ class CheckpointFile:
     def __enter__(self) -> "CheckpointFile":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         self._lock.release()
 
     def read_names(self) -> names.Names | None:
@@ -220,5 +222,5 @@ class CheckpointFile:
 def _best_of(header: files.Header, arrays: files.Arrays) -> FitState | None:
     if "best" not in header:
         return None
-    own = {name.removeprefix(_PREFIX): array for name, array in arrays.items() if name.startswith(_PREFIX)}
-    return fit_of_parts(header["best"], own)._state
+    parts = {name.removeprefix(_PREFIX): array for name, array in arrays.items() if name.startswith(_PREFIX)}
+    return fit_of_parts(header["best"], parts)._state

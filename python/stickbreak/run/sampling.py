@@ -212,9 +212,9 @@ def own_rows(given: Given, argument: str) -> arrays.Rows:
     if isinstance(rows, arrays.SparseRows):
         return rows
     # A trace predicts with these rows later.
-    own = rows.copy()
-    own.flags.writeable = False
-    return own
+    copied = rows.copy()
+    copied.flags.writeable = False
+    return copied
 
 
 def _default_start(sampler: Sampler) -> str:
@@ -272,7 +272,7 @@ def _chains(found: dict[str, Any], room: NDArray[np.int32], chains: int) -> Chai
         partitions=room[:, :draws] if draws == room.shape[1] else room[:, :draws].copy(),
         log_joint=found["log_joint"].reshape(chains, draws),
         n_clusters=found["n_clusters"].reshape(chains, draws),
-        hyperparameters={name: traced[..., at].copy() for at, name in enumerate(names)},
+        hyperparameters={name: traced[..., column].copy() for column, name in enumerate(names)},
         seconds=found["seconds"],
         proposals={name: Proposals(*counts) for name, counts in found["proposals"].items()},
     )

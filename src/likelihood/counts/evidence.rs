@@ -35,17 +35,17 @@ impl<M: CountFamily> Evidence for Counts<M> {
             return Ok(given.parameters.clone());
         }
         let (now, start) = (self.of_parameters(given.parameters)?, self.of_parameters(given.start)?);
-        let own: Vec<Tallied<'_>> = occupied.iter().map(|component| self.tally().of(*component)).collect();
-        Ok(now.estimate(&own, &start, given))
+        let components: Vec<Tallied<'_>> = occupied.iter().map(|component| self.tally().of(*component)).collect();
+        Ok(now.estimate(&components, &start, given))
     }
 }
 
-/// KL(Dir(start) || Dir(own)), nats.
-pub fn dirichlet_divergence(start: &[f64], own: &[f64]) -> f64 {
-    let (total, total_own) = (start.iter().sum::<f64>(), own.iter().sum::<f64>());
+/// KL(Dir(start) || Dir(other)), nats.
+pub fn dirichlet_divergence(start: &[f64], other: &[f64]) -> f64 {
+    let (total, other_total) = (start.iter().sum::<f64>(), other.iter().sum::<f64>());
     let of_total = digamma(total);
-    let each = start.iter().zip(own).map(|(a, b)| (a - b) * (digamma(*a) - of_total) - ln_gamma(*a) + ln_gamma(*b));
-    each.sum::<f64>() + ln_gamma(total) - ln_gamma(total_own)
+    let each = start.iter().zip(other).map(|(a, b)| (a - b) * (digamma(*a) - of_total) - ln_gamma(*a) + ln_gamma(*b));
+    each.sum::<f64>() + ln_gamma(total) - ln_gamma(other_total)
 }
 
 /// Counts that share one symmetric Dirichlet base measure: the number of levels, and the positive counts of each
@@ -58,12 +58,12 @@ pub struct SharedCounts {
 
 impl SharedCounts {
     /// Collects the counts of all columns of the tallies.
-    pub fn of<'a>(levels: usize, own: impl Iterator<Item = Tallied<'a>>) -> Self {
-        let component = |own: Tallied<'_>| {
-            let counts: Vec<f64> = own.sums.iter().copied().filter(|s| *s > 0.0).collect();
+    pub fn of<'a>(levels: usize, components: impl Iterator<Item = Tallied<'a>>) -> Self {
+        let counted = |component: Tallied<'_>| {
+            let counts: Vec<f64> = component.sums.iter().copied().filter(|s| *s > 0.0).collect();
             (counts.iter().sum(), counts)
         };
-        Self { levels: levels as f64, components: own.map(component).collect() }
+        Self { levels: levels as f64, components: components.map(counted).collect() }
     }
 }
 

@@ -39,19 +39,19 @@ pub trait CountFamily: FromParameters + Debug + Send + Sync + 'static {
     const FLAGS: bool = false;
 
     /// See [`Conjugate::log_marginal`].
-    fn log_marginal(&self, own: Tallied<'_>) -> f64;
+    fn log_marginal(&self, component: Tallied<'_>) -> f64;
     /// See [`Scores::divergence_from_prior`].
-    fn divergence_from_prior(&self, own: Tallied<'_>) -> f64;
+    fn divergence_from_prior(&self, component: Tallied<'_>) -> f64;
     /// Point estimates, (D,).
-    fn points(&self, own: Tallied<'_>, estimate: Estimate) -> Vec<f64>;
+    fn points(&self, component: Tallied<'_>, estimate: Estimate) -> Vec<f64>;
     /// See [`PointEstimates::at_point`]; `points` comes from [`CountFamily::points`].
-    fn at_point(&self, own: Tallied<'_>, points: &[f64]) -> AtPoint;
+    fn at_point(&self, component: Tallied<'_>, points: &[f64]) -> AtPoint;
     /// See [`PointEstimates::check_mode`].
     fn check_mode(&self) -> Result<()>;
     /// See [`Conjugate::posterior_parameters`].
     fn posterior_parameters(&self, components: &[Tallied<'_>], tally: &Tally) -> Parameters;
     /// E log p(x) without the base measure, (D,).
-    fn expected(&self, own: Tallied<'_>) -> Vec<Column>;
+    fn expected(&self, component: Tallied<'_>) -> Vec<Column>;
     /// E log p(x) without the base measure as `constant + sum_j x_j (slope_j - common)`, if each slope depends only on
     /// the sum of its own column.
     fn separate(&self) -> Option<&dyn Separate> {
@@ -67,7 +67,7 @@ pub trait CountFamily: FromParameters + Debug + Send + Sync + 'static {
     }
     /// Negative divergence of a row's smoothed statistics, without [`CountFamily::row_divergence`]: a constant and one
     /// term per column, (D,).
-    fn divergence(&self, own: Tallied<'_>) -> (f64, Vec<Column>);
+    fn divergence(&self, component: Tallied<'_>) -> (f64, Vec<Column>);
     /// The part of the negative divergence that depends on the row alone.
     fn row_divergence(&self) -> RowFunction;
     /// ln h(x); `None` if it is zero.
@@ -79,13 +79,13 @@ pub trait CountFamily: FromParameters + Debug + Send + Sync + 'static {
         None
     }
     /// See [`Imputation::predictive_moments`]; the default is for flags.
-    fn moments(&self, own: Tallied<'_>) -> (Vec<f64>, Vec<f64>) {
-        self.points(own, Estimate::Mean).into_iter().map(|p| (p, p * (1.0 - p))).unzip()
+    fn moments(&self, component: Tallied<'_>) -> (Vec<f64>, Vec<f64>) {
+        self.points(component, Estimate::Mean).into_iter().map(|p| (p, p * (1.0 - p))).unzip()
     }
     /// ln p(row | rows of a cluster) without the base measure; `memo` comes from [`CountFamily::memo`]. The default is
     /// for a family without [`CountFamily::predictive`].
-    fn log_predictive(&self, own: Tallied<'_>, _memo: f64, row: Row<'_>) -> f64 {
-        let points = self.points(own, Estimate::Mean);
+    fn log_predictive(&self, component: Tallied<'_>, _memo: f64, row: Row<'_>) -> f64 {
+        let points = self.points(component, Estimate::Mean);
         row.sum_of(points.len(), |column, x| {
             let Column { slope, constant, .. } = Self::column_at(points[column]);
             constant + slope * x
@@ -97,12 +97,12 @@ pub trait CountFamily: FromParameters + Debug + Send + Sync + 'static {
     }
     /// See [`crate::likelihood::Evidence::divergence_of`].
     fn divergence_of(&self, start: &Self) -> f64;
-    /// See [`crate::likelihood::Evidence::estimate`]; `own` holds the components that have rows.
-    fn estimate(&self, own: &[Tallied<'_>], start: &Self, given: &Given<'_>) -> Parameters;
+    /// See [`crate::likelihood::Evidence::estimate`]; `components` are those that have rows.
+    fn estimate(&self, components: &[Tallied<'_>], start: &Self, given: &Given<'_>) -> Parameters;
     /// See [`RowDraws::source`].
-    fn source(&self, own: Tallied<'_>, from: Draw<'_>) -> Result<RowSource<'_>>;
+    fn source(&self, component: Tallied<'_>, from: Draw<'_>) -> Result<RowSource<'_>>;
     /// Draws the parameter called [`CountFamily::ESTIMATE`], (D,).
-    fn parameter_rows(&self, own: Tallied<'_>) -> Result<RowSource<'static>>;
+    fn parameter_rows(&self, component: Tallied<'_>) -> Result<RowSource<'static>>;
     /// The distributions of the columns, if they are independent given the component.
     fn of_columns(&self) -> Option<&dyn OfColumns> {
         None
@@ -112,7 +112,7 @@ pub trait CountFamily: FromParameters + Debug + Send + Sync + 'static {
 /// Columns that are independent given the component.
 pub trait OfColumns: Sync {
     /// See [`Laws::law`].
-    fn laws(&self, own: Tallied<'_>, estimate: Option<Estimate>) -> Vec<ColumnLaw>;
+    fn laws(&self, component: Tallied<'_>, estimate: Option<Estimate>) -> Vec<ColumnLaw>;
 }
 
 /// E log p(x) of a family in which the slope of a column depends only on the sum of that column.
@@ -120,7 +120,7 @@ pub trait Separate: Sync {
     /// The slope of a column, given its sum.
     fn slope(&self, column: usize, sum: f64) -> f64;
     /// The terms shared by all columns.
-    fn shared(&self, own: Tallied<'_>) -> Shared;
+    fn shared(&self, component: Tallied<'_>) -> Shared;
 }
 
 /// A likelihood of a family of counts.
@@ -144,15 +144,16 @@ impl<M: CountFamily> Counts<M> {
         if self.tally.missing || self.tally.codes.is_some() { None } else { self.family.separate() }
     }
 
-    fn packed(&self, own: Tallied<'_>, density: Density) -> (f64, Vec<Column>) {
-        let at = |estimate| (0.0, self.family.points(own, estimate).into_iter().map(M::column_at).collect());
+    fn packed(&self, component: Tallied<'_>, density: Density) -> (f64, Vec<Column>) {
+        let of_point =
+            |estimate| (0.0, self.family.points(component, estimate).into_iter().map(M::column_at).collect());
         match density {
-            Density::Expected(Objective::Variational) => (0.0, self.family.expected(own)),
-            Density::Expected(Objective::Map) => at(Estimate::Mode),
-            Density::Expected(Objective::Ml) => at(Estimate::MaximumLikelihood),
-            Density::PlugIn(estimate) => at(estimate),
-            Density::Predictive => at(Estimate::Mean),
-            Density::Divergence => self.family.divergence(own),
+            Density::Expected(Objective::Variational) => (0.0, self.family.expected(component)),
+            Density::Expected(Objective::Map) => of_point(Estimate::Mode),
+            Density::Expected(Objective::Ml) => of_point(Estimate::MaximumLikelihood),
+            Density::PlugIn(estimate) => of_point(estimate),
+            Density::Predictive => of_point(Estimate::Mean),
+            Density::Divergence => self.family.divergence(component),
         }
     }
 }
@@ -212,17 +213,17 @@ impl<M: CountFamily> Conjugate for Counts<M> {
 }
 
 /// The terms shared by the columns of each component, with its log weight.
-fn shared(form: &dyn Separate, own: &[Tallied<'_>], log_weights: &[f64]) -> Vec<Shared> {
-    map(own.len(), |k| {
-        let Shared { constant, common } = form.shared(own[k]);
+fn shared(form: &dyn Separate, components: &[Tallied<'_>], log_weights: &[f64]) -> Vec<Shared> {
+    map(components.len(), |k| {
+        let Shared { constant, common } = form.shared(components[k]);
         Shared { constant: log_weights[k] + constant, common }
     })
 }
 
-fn table<F: Scalar>(form: &dyn Separate, own: &[Tallied<'_>], log_weights: &[f64]) -> SparseTable<F> {
-    let dimension = own.first().map_or(0, |own| own.sums.len());
-    let slope = |k: usize, column: usize| form.slope(column, own[k].sums[column]);
-    SparseTable::new(dimension, &shared(form, own, log_weights), slope)
+fn table<F: Scalar>(form: &dyn Separate, components: &[Tallied<'_>], log_weights: &[f64]) -> SparseTable<F> {
+    let dimension = components.first().map_or(0, |component| component.sums.len());
+    let slope = |k: usize, column: usize| form.slope(column, components[k].sums[column]);
+    SparseTable::new(dimension, &shared(form, components, log_weights), slope)
 }
 
 impl<F: Scalar, M: CountFamily> Scores<F> for Counts<M> {
@@ -232,18 +233,18 @@ impl<F: Scalar, M: CountFamily> Scores<F> for Counts<M> {
         log_weights: &[f64],
         density: Density,
     ) -> Result<Box<dyn Scorer<F>>> {
-        let own: Vec<_> = components.iter().map(|component| self.tally.of(*component)).collect();
+        let components: Vec<_> = components.iter().map(|component| self.tally.of(*component)).collect();
         if density == Density::Predictive
-            && let Some(scorer) = self.family.predictive(&own, log_weights)
+            && let Some(scorer) = self.family.predictive(&components, log_weights)
         {
             return Ok(Box::new(scorer));
         }
-        let packed = map(own.len(), |k| {
-            let (constant, columns) = self.packed(own[k], density);
+        let packed = map(components.len(), |k| {
+            let (constant, columns) = self.packed(components[k], density);
             Columns { constant: log_weights[k] + constant, columns }
         });
         let expected = density == Density::Expected(Objective::Variational);
-        let table = self.separate().filter(|_| expected).map(|form| table(form, &own, log_weights));
+        let table = self.separate().filter(|_| expected).map(|form| table(form, &components, log_weights));
         let scorer = ColumnScorer::new(Curve::Line, packed, self.tally.missing).and_sparse(table);
         let terms =
             if density == Density::Divergence { Some(self.family.row_divergence()) } else { self.family.log_base() };
@@ -265,12 +266,12 @@ impl<F: Scalar, M: CountFamily> Scores<F> for Counts<M> {
         earlier: Option<(SparseScorer<F>, &[Vec<u32>])>,
     ) -> Option<SparseScorer<F>> {
         let form = self.separate().filter(|_| objective == Objective::Variational)?;
-        let own: Vec<_> = components.iter().map(|component| self.tally.of(*component)).collect();
-        if let Some((scorer, changed)) = earlier.filter(|(scorer, _)| scorer.has(own.len())) {
-            let slope = |k: usize, column: usize| form.slope(column, own[k].sums[column]);
-            return Some(scorer.updated(&shared(form, &own, log_weights), changed, slope));
+        let components: Vec<_> = components.iter().map(|component| self.tally.of(*component)).collect();
+        if let Some((scorer, changed)) = earlier.filter(|(scorer, _)| scorer.has(components.len())) {
+            let slope = |k: usize, column: usize| form.slope(column, components[k].sums[column]);
+            return Some(scorer.updated(&shared(form, &components, log_weights), changed, slope));
         }
-        let table = table(form, &own, log_weights);
+        let table = table(form, &components, log_weights);
         Some(SparseScorer::new(self.tally.origin.len(), table, self.family.log_base()))
     }
 
@@ -288,8 +289,8 @@ impl<F: Scalar, M: CountFamily> Scores<F> for Counts<M> {
 
 impl<M: CountFamily> PointEstimates for Counts<M> {
     fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {
-        let own = self.tally.of(component);
-        Ok(self.family.at_point(own, &self.family.points(own, estimate)))
+        let tallied = self.tally.of(component);
+        Ok(self.family.at_point(tallied, &self.family.points(tallied, estimate)))
     }
 
     fn check_mode(&self) -> Result<()> {
@@ -320,8 +321,8 @@ impl<M: CountFamily> RowDraws for Counts<M> {
 
 impl<M: CountFamily> ParameterDraws for Counts<M> {
     fn parameter_source(&self, component: Sufficient<'_>) -> Result<ParameterSource<'_>> {
-        let own = self.tally.of(component);
-        let (n_values, fill) = (own.sums.len(), self.family.parameter_rows(own)?);
+        let tallied = self.tally.of(component);
+        let (n_values, fill) = (tallied.sums.len(), self.family.parameter_rows(tallied)?);
         let shape = self.tally.shape();
         let rows = row_by_row(shape.iter().product(), move |row, generator| {
             let mut drawn = vec![0.0; n_values];

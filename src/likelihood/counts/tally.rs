@@ -56,10 +56,10 @@ impl Tally {
         let Some(codes) = &self.codes else { return values };
         let most = self.shape()[1];
         let mut data = Vec::new();
-        for own in values.chunks_exact(codes.n_levels()) {
+        for component in values.chunks_exact(codes.n_levels()) {
             for range in codes.ranges() {
                 let end = data.len() + most;
-                data.extend_from_slice(&own[range]);
+                data.extend_from_slice(&component[range]);
                 data.resize(end, 0.0);
             }
         }
@@ -97,13 +97,16 @@ impl Tally {
     /// [`Error::Format`] stating what is wrong.
     pub fn check(&self, components: &[Sufficient<'_>], flags: bool) -> Result<()> {
         let d = self.n_sums();
-        let largest = components.iter().flat_map(|own| &own.statistics[..d]).fold(0.0_f64, |most, s| most.max(s.abs()));
+        let largest = components
+            .iter()
+            .flat_map(|component| &component.statistics[..d])
+            .fold(0.0_f64, |most, s| most.max(s.abs()));
         let slack = ROUNDING * (1.0 + largest);
-        check_presence(components.iter().map(|own| (own.count, &own.statistics[d..])))?;
-        for own in components {
-            let (sums, counts) = own.statistics.split_at(d);
+        check_presence(components.iter().map(|component| (component.count, &component.statistics[d..])))?;
+        for component in components {
+            let (sums, counts) = component.statistics.split_at(d);
             for (column, &sum) in sums.iter().enumerate() {
-                let count = counts.get(column).copied().unwrap_or(own.count);
+                let count = counts.get(column).copied().unwrap_or(component.count);
                 if sum < -slack || (flags && sum - count > slack) {
                     return Err(Error::Format { message: format!("statistics: no rows have the sum {}", Plain(sum)) });
                 }
@@ -162,8 +165,8 @@ const ROUNDING: f64 = 1e-6;
 pub fn check_presence<'a>(components: impl Iterator<Item = (f64, &'a [f64])> + Clone) -> Result<()> {
     let slack = ROUNDING * (1.0 + components.clone().map(|(count, _)| count.abs()).sum::<f64>());
     for (count, columns) in components {
-        if let Some(&own) = columns.iter().find(|&&own| own < -slack || own - count > slack) {
-            let message = format!("statistics: a column counts {} rows of {}", Plain(own), Plain(count));
+        if let Some(&rows) = columns.iter().find(|&&rows| rows < -slack || rows - count > slack) {
+            let message = format!("statistics: a column counts {} rows of {}", Plain(rows), Plain(count));
             return Err(Error::Format { message });
         }
     }
@@ -210,17 +213,20 @@ mod tests {
     use crate::data::{Csr, SparseRows};
 
     #[test]
-    fn what_is_not_there_counts_nothing() {
+    fn missing_values_add_nothing() {
         let rows = [1.0, f64::NAN, 3.0, 2.0, 5.0, 0.0];
         let mut statistics = vec![0.0; 6];
         Tally::new(3, true).accumulate(RowBlock::Dense(&rows), &[2.0, 0.5], &mut statistics);
         assert_eq!(statistics, [3.0, 2.5, 6.0, 2.5, 0.5, 2.5]);
-        let own = Sufficient { count: 2.5, statistics: &statistics };
-        assert_eq!(Tally::new(3, true).of(own).columns().collect::<Vec<_>>(), [(2.5, 3.0), (0.5, 2.5), (2.5, 6.0)]);
+        let component = Sufficient { count: 2.5, statistics: &statistics };
+        assert_eq!(
+            Tally::new(3, true).of(component).columns().collect::<Vec<_>>(),
+            [(2.5, 3.0), (0.5, 2.5), (2.5, 6.0)]
+        );
     }
 
     #[test]
-    fn what_a_sparse_row_leaves_out_is_zero() {
+    fn values_that_a_sparse_row_does_not_store_are_zero() {
         let table = Csr { starts: &[0, 2, 3], columns: &[0, 2, 1], values: &[1.0, 3.0, 5.0] };
         for missing in [false, true] {
             let tally = Tally::new(3, missing);
@@ -229,8 +235,8 @@ mod tests {
             tally.accumulate(sparse, &[0.5, 2.0], &mut found[0]);
             tally.accumulate(RowBlock::Dense(&[0.0, 5.0, 0.0, 1.0, 0.0, 3.0]), &[0.5, 2.0], &mut found[1]);
             assert_eq!(found[0], found[1]);
-            let own = Sufficient { count: 2.5, statistics: &found[0] };
-            assert_eq!(tally.of(own).columns().collect::<Vec<_>>(), [(2.5, 2.0), (2.5, 2.5), (2.5, 6.0)]);
+            let component = Sufficient { count: 2.5, statistics: &found[0] };
+            assert_eq!(tally.of(component).columns().collect::<Vec<_>>(), [(2.5, 2.0), (2.5, 2.5), (2.5, 6.0)]);
         }
     }
 }

@@ -18,8 +18,12 @@ impl RowDraws for DiagonalGaussian {
             return Ok(normal_columns(points.map(column).collect()));
         }
         let posterior = self.posterior(component).into_iter().zip(&self.frame.origin);
-        let column = |(own, origin): (NormalGamma, &f64)| {
-            Ok((origin + own.mean, 1.0 + own.kappa.recip(), gamma::distribution(own.shape, own.rate)?))
+        let column = |(posterior, origin): (NormalGamma, &f64)| {
+            Ok((
+                origin + posterior.mean,
+                1.0 + posterior.kappa.recip(),
+                gamma::distribution(posterior.shape, posterior.rate)?,
+            ))
         };
         let columns: Vec<_> = posterior.map(column).collect::<Result<_>>()?;
         Ok(row_by_row(columns.len(), move |row, generator| {
@@ -35,8 +39,12 @@ impl RowDraws for DiagonalGaussian {
 impl ParameterDraws for DiagonalGaussian {
     fn parameter_source(&self, component: Sufficient<'_>) -> Result<ParameterSource<'_>> {
         let posterior = self.posterior(component).into_iter().zip(&self.frame.origin);
-        let column = |(own, origin): (NormalGamma, &f64)| {
-            Ok((origin + own.mean, own.kappa.recip(), gamma::distribution(own.shape, own.rate)?))
+        let column = |(posterior, origin): (NormalGamma, &f64)| {
+            Ok((
+                origin + posterior.mean,
+                posterior.kappa.recip(),
+                gamma::distribution(posterior.shape, posterior.rate)?,
+            ))
         };
         let columns: Vec<_> = posterior.map(column).collect::<Result<_>>()?;
         let d = columns.len();

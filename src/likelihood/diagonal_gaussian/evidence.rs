@@ -9,7 +9,7 @@ use crate::likelihood::mean_evidence::{MeanTerm, mean_divergence, mean_precision
 use crate::parameters::{Parameters, Value, vector};
 use crate::suffstats::Sufficient;
 
-/// A column of a component with fewer rows counts as having no values.
+/// Columns of a component with at most this many rows are ignored.
 const LEAST_COUNT: f64 = 1e-6;
 
 /// Posteriors of the columns that have values, each with its column and its number of rows.
@@ -17,9 +17,11 @@ fn columns<'a>(
     model: &'a DiagonalGaussian,
     occupied: &'a [Sufficient<'a>],
 ) -> impl Iterator<Item = (usize, f64, NormalGamma)> + 'a {
-    occupied.iter().flat_map(move |own| {
-        let columns = model.sums(*own).zip(model.posterior(*own)).enumerate();
-        columns.filter(|(_, (sums, _))| sums.count > LEAST_COUNT).map(|(j, (sums, own))| (j, sums.count, own))
+    occupied.iter().flat_map(move |component| {
+        let columns = model.sums(*component).zip(model.posterior(*component)).enumerate();
+        columns
+            .filter(|(_, (sums, _))| sums.count > LEAST_COUNT)
+            .map(|(j, (sums, posterior))| (j, sums.count, posterior))
     })
 }
 
@@ -32,10 +34,10 @@ impl Evidence for DiagonalGaussian {
         let start = Self::build(start, self.frame().clone())?;
         let columns = start.prior().iter().zip(self.prior());
         Ok(columns
-            .map(|(own, new)| {
-                let distance = own.shape / own.rate * (own.mean - new.mean).powi(2);
-                gamma_divergence((own.shape, own.rate), (new.shape, new.rate))
-                    + mean_divergence(1.0, own.kappa, new.kappa, distance)
+            .map(|(start, now)| {
+                let distance = start.shape / start.rate * (start.mean - now.mean).powi(2);
+                gamma_divergence((start.shape, start.rate), (now.shape, now.rate))
+                    + mean_divergence(1.0, start.kappa, now.kappa, distance)
             })
             .sum())
     }
@@ -49,13 +51,13 @@ impl Evidence for DiagonalGaussian {
             return Ok(found);
         }
         if given.is_free("mean_precision") {
-            let term = |(j, n, own): (usize, f64, NormalGamma)| {
+            let term = |(j, n, posterior): (usize, f64, NormalGamma)| {
                 let prior = model.prior()[j];
                 let t = prior.kappa * n / (prior.kappa + n);
-                let distance = (own.kappa / n * (own.mean - prior.mean)).powi(2);
+                let distance = (posterior.kappa / n * (posterior.mean - prior.mean)).powi(2);
                 // The scatter alone: subtracts from the rate the contribution of the mean's distance.
-                let curve = distance / (2.0 * own.rate - t * distance).max(f64::MIN_POSITIVE);
-                MeanTerm { n, columns: 1.0, slope: 2.0 * own.shape * curve, curve }
+                let curve = distance / (2.0 * posterior.rate - t * distance).max(f64::MIN_POSITIVE);
+                MeanTerm { n, columns: 1.0, slope: 2.0 * posterior.shape * curve, curve }
             };
             let terms: Vec<MeanTerm> = columns(&model, &occupied).map(term).collect();
             let precision = mean_precision(now.kappa, first.kappa, start.prior().len() as f64, &terms);
@@ -71,14 +73,14 @@ impl Evidence for DiagonalGaussian {
             model = Self::build(&found, self.frame().clone())?;
         }
         let mut moments: Vec<GammaMoments> =
-            start.prior().iter().map(|own| GammaMoments::of_start(own.shape, own.rate)).collect();
-        columns(&model, &occupied).for_each(|(j, _, own)| moments[j].add(own.shape, own.rate));
-        let rates: Vec<f64> = model.prior().iter().map(|own| own.rate).collect();
+            start.prior().iter().map(|prior| GammaMoments::of_start(prior.shape, prior.rate)).collect();
+        columns(&model, &occupied).for_each(|(j, _, posterior)| moments[j].add(posterior.shape, posterior.rate));
+        let rates: Vec<f64> = model.prior().iter().map(|prior| prior.rate).collect();
         let a =
             if shape_is_free { shape(now.shape, &moments, (!rate_is_free).then_some(&rates[..])) } else { now.shape };
         found = found.with([("shape", Value::Number(a))]);
         if rate_is_free {
-            let rate = |(own, start): (&GammaMoments, &NormalGamma)| own.rate(a).max(least_rate(a, start.rate));
+            let rate = |(column, start): (&GammaMoments, &NormalGamma)| column.rate(a).max(least_rate(a, start.rate));
             found = found.with([("rate", vector(moments.iter().zip(start.prior()).map(rate).collect()))]);
         }
         Ok(found)
@@ -91,14 +93,14 @@ fn dual_rates(model: &DiagonalGaussian, occupied: &[Sufficient<'_>], start: &[No
     let prior = model.prior();
     // By column: number of rows, number of components, and sum 2 a (b_0 - b_0^2 / b).
     let mut sums = vec![(0.0, 0.0, 0.0); prior.len()];
-    for (j, n, own) in columns(model, occupied) {
+    for (j, n, posterior) in columns(model, occupied) {
         let rate = prior[j].rate;
         sums[j].0 += n;
         sums[j].1 += 1.0;
-        sums[j].2 += 2.0 * own.shape * rate * (own.rate - rate) / own.rate;
+        sums[j].2 += 2.0 * posterior.shape * rate * (posterior.rate - rate) / posterior.rate;
     }
-    let rate = |((own, start), sums): ((&NormalGamma, &NormalGamma), (f64, f64, f64))| {
-        dual_rate((own.shape, own.rate), (start.shape, start.rate), sums)
+    let rate = |((prior, start), sums): ((&NormalGamma, &NormalGamma), (f64, f64, f64))| {
+        dual_rate((prior.shape, prior.rate), (start.shape, start.rate), sums)
     };
     prior.iter().zip(start).zip(sums).map(rate).collect()
 }

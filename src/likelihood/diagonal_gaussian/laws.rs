@@ -14,10 +14,10 @@ impl Laws for DiagonalGaussian {
             scale: point.precision.sqrt().recip(),
             dof: f64::INFINITY,
         };
-        let predictive = |(own, origin): (NormalGamma, &f64)| ColumnLaw::Student {
-            place: origin + own.mean,
-            scale: (own.rate * (own.kappa + 1.0) / (own.kappa * own.shape)).sqrt(),
-            dof: 2.0 * own.shape,
+        let predictive = |(posterior, origin): (NormalGamma, &f64)| ColumnLaw::Student {
+            place: origin + posterior.mean,
+            scale: (posterior.rate * (posterior.kappa + 1.0) / (posterior.kappa * posterior.shape)).sqrt(),
+            dof: 2.0 * posterior.shape,
         };
         Ok(Law::Columns(match estimate {
             Some(estimate) => self.points(component, estimate).into_iter().zip(origins).map(at_point).collect(),

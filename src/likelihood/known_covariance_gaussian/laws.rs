@@ -13,16 +13,16 @@ impl Laws for KnownCovarianceGaussian {
                 (self.with_origin(&model.point(component, estimate)?), model.patterns.covariance().to_vec())
             }
             (Some(model), None) => {
-                let own = model.posterior(component)?;
-                let scale = model.predictive_covariance(&own);
-                (self.with_origin(&own.mean), scale)
+                let posterior = model.posterior(component)?;
+                let scale = model.predictive_covariance(&posterior);
+                (self.with_origin(&posterior.mean), scale)
             }
             (None, Some(estimate)) => {
                 (self.unmapped(&self.point(component, estimate)), self.unmapped_variances(|_| 1.0))
             }
             (None, None) => {
-                let own = self.posterior(component);
-                (self.unmapped(&own.mean), self.unmapped_variances(|j| 1.0 + own.precisions[j].recip()))
+                let posterior = self.posterior(component);
+                (self.unmapped(&posterior.mean), self.unmapped_variances(|j| 1.0 + posterior.precisions[j].recip()))
             }
         };
         Ok(Law::Joint(Elliptical::new(place, scale, f64::INFINITY)?))
@@ -36,8 +36,8 @@ impl KnownCovarianceGaussian {
         let columns = self.inverse.chunks_exact(d).enumerate();
         let scaled: Vec<f64> = columns
             .flat_map(|(j, column)| {
-                let own = variance(j);
-                column.iter().map(move |value| value * own)
+                let variance = variance(j);
+                column.iter().map(move |value| value * variance)
             })
             .collect();
         product(d, &scaled, &transposed(d, &self.inverse))

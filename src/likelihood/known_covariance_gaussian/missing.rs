@@ -87,8 +87,8 @@ impl WithMissing {
         let mut last: Option<(Arc<Pattern>, f64)> = None;
         for (row, &weight) in rows.chunks_exact(d).zip(weights) {
             let Ok(pattern) = self.patterns.of(row) else { return sums.fill(f64::NAN) };
-            let own: Vec<f64> = pattern.columns.iter().map(|&j| row[j]).collect();
-            let solved = pattern.solved(&own);
+            let present: Vec<f64> = pattern.columns.iter().map(|&j| row[j]).collect();
+            let solved = pattern.solved(&present);
             pattern.columns.iter().zip(solved).for_each(|(&j, value)| sums[j] += weight * value);
             last = match last {
                 Some((before, sum)) if before.columns == pattern.columns => Some((before, sum + weight)),
@@ -113,7 +113,7 @@ impl WithMissing {
 
     /// u = sum r A (x - m_0), computed without avoidable cancellation.
     fn pull(&self, sums: &[f64], matrix: &[f64]) -> Vec<f64> {
-        sums.iter().zip(times(matrix, &self.mean)).map(|(s, own)| s - own).collect()
+        sums.iter().zip(times(matrix, &self.mean)).map(|(s, product)| s - product).collect()
     }
 
     /// Computes the posterior of a component.
@@ -132,18 +132,18 @@ impl WithMissing {
     /// As `Conjugate::log_marginal`: `1/2 {m_0 S m_0 + 2 m_0 u + (m - m_0) u - ln |P| / |P_0|}`, S = sum r A.
     pub fn log_marginal(&self, component: Sufficient<'_>) -> Result<f64> {
         let (sums, matrix) = self.sums(component);
-        let (own, pull) = (self.posterior(component)?, self.pull(sums, &matrix));
-        let away: Vec<f64> = own.mean.iter().zip(&self.mean).map(|(m, m_0)| m - m_0).collect();
+        let (posterior, pull) = (self.posterior(component)?, self.pull(sums, &matrix));
+        let away: Vec<f64> = posterior.mean.iter().zip(&self.mean).map(|(m, m_0)| m - m_0).collect();
         let of_prior = dot(&self.mean, &times(&matrix, &self.mean)) + 2.0 * dot(&self.mean, &pull);
-        Ok(0.5 * (of_prior + dot(&away, &pull) - (own.log_determinant - self.log_determinant)))
+        Ok(0.5 * (of_prior + dot(&away, &pull) - (posterior.log_determinant - self.log_determinant)))
     }
 
     /// KL(N(m, P^-1) || N(m_0, P_0^-1)).
     pub fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64> {
-        let (own, (_, matrix)) = (self.posterior(component)?, self.sums(component));
-        let away: Vec<f64> = own.mean.iter().zip(&self.mean).map(|(m, m_0)| m - m_0).collect();
+        let (posterior, (_, matrix)) = (self.posterior(component)?, self.sums(component));
+        let away: Vec<f64> = posterior.mean.iter().zip(&self.mean).map(|(m, m_0)| m - m_0).collect();
         let distance = dot(&away, &times(&self.precision, &away));
-        Ok(0.5 * (distance - dot(&own.covariance, &matrix) + own.log_determinant - self.log_determinant))
+        Ok(0.5 * (distance - dot(&posterior.covariance, &matrix) + posterior.log_determinant - self.log_determinant))
     }
 
     /// Point estimate of the mean. Under maximum likelihood a column without values takes the posterior mean.
@@ -175,8 +175,8 @@ impl WithMissing {
     /// log h(x) = log N(x_o | 0, covariance_oo).
     pub fn log_base_measure(&self, row: &[f64]) -> f64 {
         let of = |pattern: &Pattern| {
-            let own: Vec<f64> = pattern.columns.iter().map(|&j| row[j]).collect();
-            pattern.log_constant - 0.5 * pattern.square(&own)
+            let present: Vec<f64> = pattern.columns.iter().map(|&j| row[j]).collect();
+            pattern.log_constant - 0.5 * pattern.square(&present)
         };
         self.patterns.of(row).map_or(f64::NAN, |pattern| of(&pattern))
     }
@@ -204,9 +204,6 @@ impl WithMissing {
     }
 
     /// Builds a scorer of rows.
-    ///
-    /// # Errors
-    /// As [`WithMissing::posterior`].
     pub fn scorer(
         self: &Arc<Self>,
         components: &[Sufficient<'_>],
@@ -214,44 +211,46 @@ impl WithMissing {
         density: Density,
     ) -> Result<RowScorer> {
         let (d, k, log_weights) = (self.d(), components.len(), log_weights.to_vec());
-        let own: Vec<ReadyComponent> =
+        let ready: Vec<ReadyComponent> =
             components.iter().map(|component| self.scored(*component, density)).collect::<Result<_>>()?;
         let model = Arc::clone(self);
         Ok(RowScorer::of_rows(d, k, move |range, row, out| {
             let row = values(row);
             // A row whose columns have no Cholesky factor has no finite score; NaN is reported as an error later.
             let Ok(pattern) = model.patterns.of(row) else { return out.fill(f64::NAN) };
-            for ((own, weight), out) in own[range.clone()].iter().zip(&log_weights[range]).zip(out) {
-                *out = weight + model.score(own, &pattern, row);
+            for ((component, weight), out) in ready[range.clone()].iter().zip(&log_weights[range]).zip(out) {
+                *out = weight + model.score(component, &pattern, row);
             }
         }))
     }
 
     fn scored(&self, component: Sufficient<'_>, density: Density) -> Result<ReadyComponent> {
-        let at = |estimate| self.point(component, estimate).map(ReadyComponent::Point);
+        let of_point = |estimate| self.point(component, estimate).map(ReadyComponent::Point);
         match density {
-            Density::Expected(Objective::Map) => at(Estimate::Mode),
-            Density::Expected(Objective::Ml) => at(Estimate::MaximumLikelihood),
-            Density::PlugIn(estimate) => at(estimate),
+            Density::Expected(Objective::Map) => of_point(Estimate::Mode),
+            Density::Expected(Objective::Ml) => of_point(Estimate::MaximumLikelihood),
+            Density::PlugIn(estimate) => of_point(estimate),
             Density::Predictive => self.posterior(component).map(ReadyComponent::Predictive),
-            Density::Divergence => self.posterior(component).map(|own| ReadyComponent::Divergence(own.mean)),
+            Density::Divergence => {
+                self.posterior(component).map(|posterior| ReadyComponent::Divergence(posterior.mean))
+            }
             Density::Expected(Objective::Variational) => self.posterior(component).map(ReadyComponent::Expected),
         }
     }
 
-    fn score(&self, own: &ReadyComponent, pattern: &Pattern, row: &[f64]) -> f64 {
-        let at = |mean: &[f64]| pattern.log_constant - 0.5 * pattern.square(&differences(pattern, row, mean));
-        match own {
-            ReadyComponent::Point(mean) => at(mean),
-            ReadyComponent::Expected(own) => {
-                let of_mean = part(self.d(), &own.covariance, &pattern.columns);
-                at(&own.mean) - 0.5 * dot(&pattern.precision, &of_mean)
+    fn score(&self, component: &ReadyComponent, pattern: &Pattern, row: &[f64]) -> f64 {
+        let log_density = |mean: &[f64]| pattern.log_constant - 0.5 * pattern.square(&differences(pattern, row, mean));
+        match component {
+            ReadyComponent::Point(mean) => log_density(mean),
+            ReadyComponent::Expected(posterior) => {
+                let of_mean = part(self.d(), &posterior.covariance, &pattern.columns);
+                log_density(&posterior.mean) - 0.5 * dot(&pattern.precision, &of_mean)
             }
-            ReadyComponent::Predictive(own) => {
-                let spread = self.predictive_covariance(own);
-                let own_pattern = Patterns::new(self.d(), spread).of(row);
-                own_pattern.map_or(f64::NAN, |pattern| {
-                    pattern.log_constant - 0.5 * pattern.square(&differences(&pattern, row, &own.mean))
+            ReadyComponent::Predictive(posterior) => {
+                let spread = self.predictive_covariance(posterior);
+                let predictive_pattern = Patterns::new(self.d(), spread).of(row);
+                predictive_pattern.map_or(f64::NAN, |pattern| {
+                    pattern.log_constant - 0.5 * pattern.square(&differences(&pattern, row, &posterior.mean))
                 })
             }
             ReadyComponent::Divergence(mean) => {
@@ -279,26 +278,26 @@ impl WithMissing {
         pattern.columns.iter().map(|&j| self.mean[j] + away[j]).collect()
     }
 
-    pub(super) fn predictive_covariance(&self, own: &GeneralPosterior) -> Vec<f64> {
-        self.patterns.covariance().iter().zip(&own.covariance).map(|(a, b)| a + b).collect()
+    pub(super) fn predictive_covariance(&self, posterior: &GeneralPosterior) -> Vec<f64> {
+        self.patterns.covariance().iter().zip(&posterior.covariance).map(|(a, b)| a + b).collect()
     }
 
     /// Mean, less the origin, and covariance of a row of the posterior predictive given some of its values: `N(m_m +
     /// C_mo C_oo^-1 (x_o - m_o), C_mm - C_mo C_oo^-1 C_om)` with `C = covariance + P^-1`. The present columns have zero
     /// variance.
     pub fn given(&self, component: Sufficient<'_>, row: &[f64]) -> Result<(Vec<f64>, Vec<f64>)> {
-        let (d, own) = (self.d(), self.posterior(component)?);
-        let mut spread = self.predictive_covariance(&own);
+        let (d, posterior) = (self.d(), self.posterior(component)?);
+        let mut spread = self.predictive_covariance(&posterior);
         let pattern = Patterns::new(d, spread.clone()).of(row)?;
         let (n, columns) = (pattern.columns.len(), &pattern.columns);
-        let mut mean = own.mean.clone();
-        let solved = pattern.solved(&differences(&pattern, row, &own.mean));
+        let mut mean = posterior.mean.clone();
+        let solved = pattern.solved(&differences(&pattern, row, &posterior.mean));
         let across = |i: usize| columns.iter().map(|&j| spread[j * d + i]).collect::<Vec<f64>>();
         let by_row: Vec<Vec<f64>> = (0..d).map(across).collect();
-        for (m, own) in mean.iter_mut().zip(&by_row) {
-            *m += dot(own, &solved);
+        for (m, covariances) in mean.iter_mut().zip(&by_row) {
+            *m += dot(covariances, &solved);
         }
-        let weighted: Vec<Vec<f64>> = by_row.iter().map(|own| pattern.solved(own)).collect();
+        let weighted: Vec<Vec<f64>> = by_row.iter().map(|covariances| pattern.solved(covariances)).collect();
         for (i, j) in (0..d).flat_map(|j| (0..d).map(move |i| (i, j))) {
             spread[j * d + i] -= if n == 0 { 0.0 } else { dot(&by_row[i], &weighted[j]) };
         }
@@ -311,8 +310,8 @@ impl WithMissing {
 
     /// Draws the mean of a component from its posterior.
     pub fn mean_source(&self, component: Sufficient<'_>, origin: &[f64]) -> Result<RowSource<'static>> {
-        let own = self.posterior(component)?;
-        self.source(&own.mean, &own.covariance, origin)
+        let posterior = self.posterior(component)?;
+        self.source(&posterior.mean, &posterior.covariance, origin)
     }
 
     /// Draws from N(mean + origin, spread). Columns with zero variance keep their value.
@@ -341,11 +340,11 @@ impl KnownCovarianceGaussian {
     }
 
     /// Posterior means, (K, D), and precisions, (K, D, D).
-    pub(super) fn general_parameters(&self, own: &WithMissing, components: &[Sufficient<'_>]) -> Result<Parameters> {
-        let d = own.d();
+    pub(super) fn general_parameters(&self, model: &WithMissing, components: &[Sufficient<'_>]) -> Result<Parameters> {
+        let d = model.d();
         let (mut means, mut data) = (Vec::new(), Vec::new());
         for component in components {
-            let posterior = own.posterior(*component)?;
+            let posterior = model.posterior(*component)?;
             means.extend(self.with_origin(&posterior.mean));
             data.extend(posterior.precision);
         }
@@ -355,15 +354,15 @@ impl KnownCovarianceGaussian {
 
     pub(super) fn general_source(
         &self,
-        own: &WithMissing,
+        model: &WithMissing,
         component: Sufficient<'_>,
         from: Draw<'_>,
     ) -> Result<RowSource<'static>> {
         if let Some(estimate) = from.estimate {
-            return own.source(&own.point(component, estimate)?, own.patterns.covariance(), &self.frame.origin);
+            return model.source(&model.point(component, estimate)?, model.patterns.covariance(), &self.frame.origin);
         }
-        let posterior = own.posterior(component)?;
-        own.source(&posterior.mean, &own.predictive_covariance(&posterior), &self.frame.origin)
+        let posterior = model.posterior(component)?;
+        model.source(&posterior.mean, &model.predictive_covariance(&posterior), &self.frame.origin)
     }
 }
 
@@ -378,16 +377,16 @@ impl Imputation for KnownCovarianceGaussian {
     }
 
     fn moments_given(&self, component: Sufficient<'_>, row: &[f64]) -> Result<Option<(Vec<f64>, Vec<f64>)>> {
-        let Some(own) = &self.missing else { return Ok(None) };
-        let (mean, spread) = own.given(component, row)?;
-        let d = own.d();
+        let Some(model) = &self.missing else { return Ok(None) };
+        let (mean, spread) = model.given(component, row)?;
+        let d = model.d();
         Ok(Some((self.with_origin(&mean), (0..d).map(|j| spread[j * (d + 1)]).collect())))
     }
 
     fn source_given(&self, component: Sufficient<'_>, row: &[f64]) -> Result<Option<RowSource<'_>>> {
-        let Some(own) = &self.missing else { return Ok(None) };
-        let (mean, spread) = own.given(component, row)?;
-        own.source(&mean, &spread, &self.frame.origin).map(|source| Some(source as RowSource<'_>))
+        let Some(model) = &self.missing else { return Ok(None) };
+        let (mean, spread) = model.given(component, row)?;
+        model.source(&mean, &spread, &self.frame.origin).map(|source| Some(source as RowSource<'_>))
     }
 }
 

@@ -21,12 +21,12 @@ impl SphericalGaussian {
     fn divergence_columns(&self, component: Sufficient<'_>) -> (f64, Vec<Column>) {
         let (d, prior) = (self.d(), self.twin());
         let twin = Self { frame: self.frame.clone(), base: Base::Conjugate, prior, rounding: self.rounding.clone() };
-        let (own, prior) = (twin.posterior(component), &twin.prior);
+        let (posterior, prior) = (twin.posterior(component), &twin.prior);
         let row_shape = prior.shape + 0.5 * d;
         let shrinkage = (prior.kappa + 1.0).recip();
         let curvature = 0.5 * d * prior.kappa * shrinkage / row_shape + shrinkage * shrinkage;
-        let variance = own.rate / own.shape;
-        let columns = own.mean.iter().zip(&prior.mean).map(|(m, m_0)| {
+        let variance = posterior.rate / posterior.shape;
+        let columns = posterior.mean.iter().zip(&prior.mean).map(|(m, m_0)| {
             let away = m - m_0;
             let rest = away * away * (1.0 - shrinkage * shrinkage / curvature);
             Column::square(curvature / variance, m_0 + shrinkage / curvature * away, -0.5 * rest / variance)
@@ -36,15 +36,15 @@ impl SphericalGaussian {
     }
 
     /// log p(x | lambda) without the component weight, as a function of |x - m|^2.
-    pub(super) fn predictive(&self, own: &SphericalPosterior) -> Box<dyn Fn(f64) -> f64 + Send + Sync> {
-        let (d, SphericalPosterior { kappa, shape, rate, .. }) = (self.d(), own.clone());
+    pub(super) fn predictive(&self, posterior: &SphericalPosterior) -> Box<dyn Fn(f64) -> f64 + Send + Sync> {
+        let (d, SphericalPosterior { kappa, shape, rate, .. }) = (self.d(), posterior.clone());
         if self.base == Base::Conjugate {
             let scale = kappa / (kappa + 1.0) / (2.0 * rate);
             let constant = ln_gamma_difference(shape, 0.5 * d) + 0.5 * d * (scale / PI).ln();
             return Box::new(move |square| constant - (shape + 0.5 * d) * (scale * square).ln_1p());
         }
         let integral = ProductPredictive::new(d, shape, rate, kappa);
-        Box::new(move |square| integral.at(square))
+        Box::new(move |square| integral.log_density(square))
     }
 
     pub(super) fn columns(&self, component: Sufficient<'_>, density: Density) -> (f64, Vec<Column>) {
@@ -61,11 +61,11 @@ impl SphericalGaussian {
             Density::Expected(Objective::Ml) => of_point(Estimate::MaximumLikelihood, true),
             Density::PlugIn(estimate) => of_point(estimate, false),
             _ => {
-                let own = self.posterior(component);
-                let precision = own.shape / own.rate;
-                let spread = self.spread(&own) + precision * own.rounding;
-                let constant = 0.5 * (d * (digamma(own.shape) - own.rate.ln() - (2.0 * PI).ln()) - spread);
-                (constant, own.mean.iter().map(|&m| Column::square(precision, m, 0.0)).collect())
+                let posterior = self.posterior(component);
+                let precision = posterior.shape / posterior.rate;
+                let spread = self.spread(&posterior) + precision * posterior.rounding;
+                let constant = 0.5 * (d * (digamma(posterior.shape) - posterior.rate.ln() - (2.0 * PI).ln()) - spread);
+                (constant, posterior.mean.iter().map(|&m| Column::square(precision, m, 0.0)).collect())
             }
         }
     }

@@ -17,11 +17,11 @@ impl SphericalGaussian {
             return self.precision_by_columns(occupied, start);
         }
         let term = |component: &Sufficient<'_>| {
-            let (centred, own) = (self.centred(*component), self.posterior(*component));
+            let (centred, posterior) = (self.centred(*component), self.posterior(*component));
             let away = |(s, m): (&f64, &f64)| (s / centred.n - m).powi(2);
             let distance: f64 = centred.sums.iter().zip(&self.prior.mean).map(away).sum();
             let curve = distance / (2.0 * self.prior.rate + centred.scatter);
-            MeanTerm { n: centred.n, columns: self.d(), slope: 2.0 * own.shape * curve, curve }
+            MeanTerm { n: centred.n, columns: self.d(), slope: 2.0 * posterior.shape * curve, curve }
         };
         let terms: Vec<MeanTerm> = occupied.iter().map(term).collect();
         mean_precision(self.prior.kappa, start.prior.kappa, self.d(), &terms)
@@ -32,21 +32,22 @@ impl SphericalGaussian {
     fn precision_by_columns(&self, occupied: &[Sufficient<'_>], start: &Self) -> f64 {
         let (d, of_start) = (self.d(), start.prior.kappa);
         let centred: Vec<_> = occupied.iter().map(|component| self.centred(*component)).collect();
-        let term = |own: &Centred<'_>, kappa: f64| {
+        let term = |component: &Centred<'_>, kappa: f64| {
             let (mut values, mut squares, mut pulled, mut gain) = (0.0, 0.0, 0.0, 0.0);
-            for (n, away) in self.away(own) {
+            for (n, away) in self.away(component) {
                 let share = n / (kappa + n);
                 values += n;
                 squares += kappa * share * away * away;
                 pulled += share * share * away * away;
                 gain += share / kappa;
             }
-            let (shape, rate) = (self.prior.shape + 0.5 * values, self.prior.rate + 0.5 * (own.scatter + squares));
+            let (shape, rate) =
+                (self.prior.shape + 0.5 * values, self.prior.rate + 0.5 * (component.scatter + squares));
             0.5 * (gain - shape / rate * pulled)
         };
         let most = (occupied.len() as f64 + GUARD) * of_start / GUARD;
         maximum_at(self.prior.kappa, Range::closed(1e-9, most), |kappa| {
-            centred.iter().map(|own| term(own, kappa)).sum::<f64>()
+            centred.iter().map(|component| term(component, kappa)).sum::<f64>()
                 - 0.5 * GUARD * d * (of_start.recip() - kappa.recip())
         })
     }
@@ -54,10 +55,11 @@ impl SphericalGaussian {
     /// Updates the rate by the dual bound, which converges fast for few rows.
     fn dual_rate(&self, occupied: &[Sufficient<'_>], start: &Self) -> f64 {
         let rate = self.prior.rate;
-        let sum = |own: SphericalPosterior| 2.0 * own.shape * rate * (own.rate - rate) / own.rate;
+        let sum =
+            |posterior: SphericalPosterior| 2.0 * posterior.shape * rate * (posterior.rate - rate) / posterior.rate;
         let sums: f64 = occupied.iter().map(|component| sum(self.posterior(*component))).sum();
-        let values = |own: &Sufficient<'_>| match self.centred(*own).counts {
-            [] => own.count * self.d(),
+        let values = |component: &Sufficient<'_>| match self.centred(*component).counts {
+            [] => component.count * self.d(),
             counts => counts.iter().sum(),
         };
         let n: f64 = occupied.iter().map(values).sum();
@@ -68,9 +70,9 @@ impl SphericalGaussian {
     /// Estimates the precision of the prior mean under the product base measure, by moment matching.
     fn product_precision(&self, occupied: &[Sufficient<'_>], start: &Self) -> f64 {
         let variance = |component: &Sufficient<'_>| {
-            let own = self.posterior(*component);
-            let distance: f64 = own.mean.iter().zip(&self.prior.mean).map(|(m, m_0)| (m - m_0).powi(2)).sum();
-            self.d() / own.kappa + distance
+            let posterior = self.posterior(*component);
+            let distance: f64 = posterior.mean.iter().zip(&self.prior.mean).map(|(m, m_0)| (m - m_0).powi(2)).sum();
+            self.d() / posterior.kappa + distance
         };
         let sum = occupied.iter().map(variance).sum::<f64>() + GUARD * self.d() / start.prior.kappa;
         (occupied.len() as f64 + GUARD) * self.d() / sum
@@ -83,11 +85,11 @@ impl Evidence for SphericalGaussian {
     }
 
     fn divergence_of(&self, start: &Parameters) -> Result<f64> {
-        let (start, own) = (Self::build(start, self.frame.clone())?.prior, &self.prior);
+        let (start, now) = (Self::build(start, self.frame.clone())?.prior, &self.prior);
         let precision = if self.base == Base::Conjugate { start.shape / start.rate } else { 1.0 };
-        let distance: f64 = start.mean.iter().zip(&own.mean).map(|(a, b)| (a - b).powi(2)).sum();
-        Ok(gamma_divergence((start.shape, start.rate), (own.shape, own.rate))
-            + mean_divergence(self.d(), start.kappa, own.kappa, precision * distance))
+        let distance: f64 = start.mean.iter().zip(&now.mean).map(|(a, b)| (a - b).powi(2)).sum();
+        Ok(gamma_divergence((start.shape, start.rate), (now.shape, now.rate))
+            + mean_divergence(self.d(), start.kappa, now.kappa, precision * distance))
     }
 
     fn estimate(&self, given: &Given<'_>) -> Result<Parameters> {
@@ -111,8 +113,8 @@ impl Evidence for SphericalGaussian {
             model = Self::build(&found, self.frame.clone())?;
         }
         let mut moments = GammaMoments::of_start(start.prior.shape, start.prior.rate);
-        for own in occupied.iter().map(|component| model.posterior(*component)) {
-            moments.add(own.shape, own.rate);
+        for posterior in occupied.iter().map(|component| model.posterior(*component)) {
+            moments.add(posterior.shape, posterior.rate);
         }
         let (rate_is_free, rate) = (given.is_free("rate"), model.prior.rate);
         let mut a = model.prior.shape;

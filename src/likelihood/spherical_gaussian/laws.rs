@@ -21,10 +21,10 @@ impl Laws for SphericalGaussian {
             let allowed = "plug_in=True, or base=\"conjugate\"";
             return Err(Error::not_supported("plug_in", found, "it has no closed form", allowed));
         }
-        let own = self.posterior(component);
-        let variance = own.rate / own.shape;
-        let scale = |j: usize| (variance * (1.0 + own.kappa_of(j).recip())).sqrt();
-        let scales: Vec<f64> = (0..own.mean.len()).map(scale).collect();
-        Ok(around(&own.mean, &scales, 2.0 * own.shape))
+        let posterior = self.posterior(component);
+        let variance = posterior.rate / posterior.shape;
+        let scale = |j: usize| (variance * (1.0 + posterior.kappa_of(j).recip())).sqrt();
+        let scales: Vec<f64> = (0..posterior.mean.len()).map(scale).collect();
+        Ok(around(&posterior.mean, &scales, 2.0 * posterior.shape))
     }
 }

@@ -72,8 +72,12 @@ type OfRow = Box<dyn Fn(&SphericalPosterior, Row<'_>) -> f64 + Send + Sync>;
 
 impl SphericalGaussian {
     /// The sum over columns of a function of kappa.
-    pub(super) fn sum_over_columns(&self, own: &SphericalPosterior, f: impl Fn(f64) -> f64) -> f64 {
-        if own.kappas.is_empty() { self.d() * f(own.kappa) } else { own.kappas.iter().map(|kappa| f(*kappa)).sum() }
+    pub(super) fn sum_over_columns(&self, posterior: &SphericalPosterior, f: impl Fn(f64) -> f64) -> f64 {
+        if posterior.kappas.is_empty() {
+            self.d() * f(posterior.kappa)
+        } else {
+            posterior.kappas.iter().map(|kappa| f(*kappa)).sum()
+        }
     }
 
     pub(super) fn centred_columns<'a>(&self, n: f64, sums: &'a [f64], square: f64, counts: &'a [f64]) -> Centred<'a> {
@@ -84,16 +88,16 @@ impl SphericalGaussian {
     }
 
     /// The distance of each column mean from the prior mean, with its count; zero for a column without values.
-    pub(super) fn away<'a>(&'a self, own: &'a Centred<'_>) -> impl Iterator<Item = (f64, f64)> + 'a {
-        let columns = own.sums.iter().zip(own.counts).zip(&self.prior.mean);
+    pub(super) fn away<'a>(&'a self, centred: &'a Centred<'_>) -> impl Iterator<Item = (f64, f64)> + 'a {
+        let columns = centred.sums.iter().zip(centred.counts).zip(&self.prior.mean);
         columns.map(|((s, &n), m)| if n < 1e-12 { (0.0, 0.0) } else { (n, s / n - m) })
     }
 
-    pub(super) fn conjugate_columns(&self, own: &Centred<'_>) -> SphericalPosterior {
+    pub(super) fn conjugate_columns(&self, centred: &Centred<'_>) -> SphericalPosterior {
         let prior = &self.prior;
         let mut found = SphericalPosterior { mean: Vec::new(), kappas: Vec::new(), ..prior.clone() };
-        found.rate += 0.5 * own.scatter;
-        for ((n, away), m) in self.away(own).zip(&prior.mean) {
+        found.rate += 0.5 * centred.scatter;
+        for ((n, away), m) in self.away(centred).zip(&prior.mean) {
             let kappa = prior.kappa + n;
             found.kappas.push(kappa);
             found.mean.push(m + n / kappa * away);
@@ -104,21 +108,21 @@ impl SphericalGaussian {
     }
 
     /// The maximum-likelihood point; a column without values takes the posterior mean.
-    pub(super) fn likeliest(&self, own: &Centred<'_>, posterior: SphericalPosterior) -> SphericalPoint {
+    pub(super) fn likeliest(&self, centred: &Centred<'_>, posterior: SphericalPosterior) -> SphericalPoint {
         let blur = RIDGE * self.prior.rate / self.prior.shape;
-        let values: f64 = own.counts.iter().sum();
+        let values: f64 = centred.counts.iter().sum();
         if values < 1e-12 {
             return SphericalPoint { precision: posterior.shape / posterior.rate, mean: posterior.mean, blur: 0.0 };
         }
-        let columns = own.sums.iter().zip(own.counts).zip(posterior.mean);
+        let columns = centred.sums.iter().zip(centred.counts).zip(posterior.mean);
         let mean = columns.map(|((s, n), m)| if *n < 1e-12 { m } else { s / n }).collect();
-        SphericalPoint { mean, precision: (own.scatter / values + blur).recip(), blur }
+        SphericalPoint { mean, precision: (centred.scatter / values + blur).recip(), blur }
     }
 
     /// kappa of every component and column, (K, D).
     pub(super) fn kappas_of(&self, all: &[SphericalPosterior]) -> Value {
         let d = self.prior.mean.len();
-        table(d, all.iter().flat_map(|own| (0..d).map(|j| own.kappa_of(j))).collect())
+        table(d, all.iter().flat_map(|posterior| (0..d).map(|j| posterior.kappa_of(j))).collect())
     }
 
     pub(super) fn scorer_with_missing<F: Scalar>(
@@ -137,7 +141,7 @@ impl SphericalGaussian {
             Density::Predictive => by_row(Box::new(SphericalPosterior::log_predictive)),
             Density::Divergence => {
                 let prior = self.prior.clone();
-                by_row(Box::new(move |own, row| -divergence_of_row(own, &prior, row)))
+                by_row(Box::new(move |posterior, row| -divergence_of_row(posterior, &prior, row)))
             }
             _ => {
                 let columns = |k: usize| self.columns_with_missing(components[k], density);
@@ -159,26 +163,26 @@ impl SphericalGaussian {
             Density::Expected(Objective::Ml) => of_point(Estimate::MaximumLikelihood, true),
             Density::PlugIn(estimate) => of_point(estimate, false),
             _ => {
-                let own = self.posterior(component);
-                let precision = own.shape / own.rate;
-                let log_precision = digamma(own.shape) - own.rate.ln() - (2.0 * PI).ln();
+                let posterior = self.posterior(component);
+                let precision = posterior.shape / posterior.rate;
+                let log_precision = digamma(posterior.shape) - posterior.rate.ln() - (2.0 * PI).ln();
                 let column = |j: usize| {
-                    let spread = own.kappa_of(j).recip() + precision * self.rounding[j];
-                    Column::square(precision, own.mean[j], 0.5 * (log_precision - spread))
+                    let spread = posterior.kappa_of(j).recip() + precision * self.rounding[j];
+                    Column::square(precision, posterior.mean[j], 0.5 * (log_precision - spread))
                 };
-                (0..own.mean.len()).map(column).collect()
+                (0..posterior.mean.len()).map(column).collect()
             }
         }
     }
 
     /// Returns a source of rows of the posterior predictive.
-    pub(super) fn source_of(&self, own: &SphericalPosterior) -> Result<RowSource<'static>> {
-        self.source_with(own, (own.shape, own.rate))
+    pub(super) fn source_of(&self, posterior: &SphericalPosterior) -> Result<RowSource<'static>> {
+        self.source_with(posterior, (posterior.shape, posterior.rate))
     }
 
-    fn source_with(&self, own: &SphericalPosterior, (shape, rate): (f64, f64)) -> Result<RowSource<'static>> {
+    fn source_with(&self, posterior: &SphericalPosterior, (shape, rate): (f64, f64)) -> Result<RowSource<'static>> {
         let precision = gamma::distribution(shape, rate)?;
-        let column = |(j, o): (usize, &f64)| (o + own.mean[j], (1.0 + own.kappa_of(j).recip()).sqrt());
+        let column = |(j, o): (usize, &f64)| (o + posterior.mean[j], (1.0 + posterior.kappa_of(j).recip()).sqrt());
         let columns: Vec<(f64, f64)> = self.frame.origin.iter().enumerate().map(column).collect();
         Ok(row_by_row(columns.len(), move |row, generator| {
             let deviation = precision.sample(generator).sqrt().recip();
@@ -189,39 +193,39 @@ impl SphericalGaussian {
     }
 
     /// Mean and variance of every column given a precision with this shape and rate.
-    fn moments_with(&self, own: &SphericalPosterior, (shape, rate): (f64, f64)) -> (Vec<f64>, Vec<f64>) {
+    fn moments_with(&self, posterior: &SphericalPosterior, (shape, rate): (f64, f64)) -> (Vec<f64>, Vec<f64>) {
         let variance = if shape > 1.0 { rate / (shape - 1.0) } else { f64::INFINITY };
-        let column = |(j, o): (usize, &f64)| (o + own.mean[j], variance * (1.0 + own.kappa_of(j).recip()));
+        let column = |(j, o): (usize, &f64)| (o + posterior.mean[j], variance * (1.0 + posterior.kappa_of(j).recip()));
         self.frame.origin.iter().enumerate().map(column).unzip()
     }
 }
 
 /// The divergence of a row's smoothed moments in the columns present (mathematics 5.2).
-fn divergence_of_row(own: &SphericalPosterior, prior: &SphericalPosterior, row: Row<'_>) -> f64 {
-    let (shrinkage, variance) = ((prior.kappa + 1.0).recip(), own.rate / own.shape);
+fn divergence_of_row(posterior: &SphericalPosterior, prior: &SphericalPosterior, row: Row<'_>) -> f64 {
+    let (shrinkage, variance) = ((prior.kappa + 1.0).recip(), posterior.rate / posterior.shape);
     let values = row.sum(0.0, |_, _| 1.0);
     let square = row.sum(0.0, |j, x| (x - prior.mean[j]).powi(2));
     let of_row = (prior.rate + 0.5 * prior.kappa * shrinkage * square) / (prior.shape + 0.5 * values);
-    let apart = row.sum(0.0, |j, x| (prior.mean[j] + shrinkage * (x - prior.mean[j]) - own.mean[j]).powi(2));
+    let apart = row.sum(0.0, |j, x| (prior.mean[j] + shrinkage * (x - prior.mean[j]) - posterior.mean[j]).powi(2));
     0.5 * (values * (of_row / variance - 1.0 - (of_row / variance).ln()) + apart / variance)
 }
 
 impl Imputation for SphericalGaussian {
     fn predictive_moments(&self, component: Sufficient<'_>) -> Result<(Vec<f64>, Vec<f64>)> {
-        let own = self.posterior(component);
-        Ok(self.moments_with(&own, (own.shape, own.rate)))
+        let posterior = self.posterior(component);
+        Ok(self.moments_with(&posterior, (posterior.shape, posterior.rate)))
     }
 
     /// The present values of a row inform the precision of the others.
     fn moments_given(&self, component: Sufficient<'_>, row: &[f64]) -> Result<Option<(Vec<f64>, Vec<f64>)>> {
-        let own = self.posterior(component);
-        let (shape, rate, _) = own.given(Row::Dense(row));
-        Ok(Some(self.moments_with(&own, (shape, rate))))
+        let posterior = self.posterior(component);
+        let (shape, rate, _) = posterior.given(Row::Dense(row));
+        Ok(Some(self.moments_with(&posterior, (shape, rate))))
     }
 
     fn source_given(&self, component: Sufficient<'_>, row: &[f64]) -> Result<Option<RowSource<'_>>> {
-        let own = self.posterior(component);
-        let (shape, rate, _) = own.given(Row::Dense(row));
-        self.source_with(&own, (shape, rate)).map(|source| Some(source as RowSource<'_>))
+        let posterior = self.posterior(component);
+        let (shape, rate, _) = posterior.given(Row::Dense(row));
+        self.source_with(&posterior, (shape, rate)).map(|source| Some(source as RowSource<'_>))
     }
 }

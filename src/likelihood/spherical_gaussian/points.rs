@@ -17,18 +17,18 @@ use crate::suffstats::Sufficient;
 
 impl PointEstimates for SphericalGaussian {
     fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {
-        let (own, SphericalPoint { mean, precision, blur }) =
+        let (centred, SphericalPoint { mean, precision, blur }) =
             (self.centred(component), self.point(component, estimate));
         let (d, prior) = (self.d(), &self.prior);
-        let average = |s: &f64| if own.n < 1e-12 { 0.0 } else { s / own.n };
+        let average = |s: &f64| if centred.n < 1e-12 { 0.0 } else { s / centred.n };
         let (values, beyond) = if self.frame.missing {
-            let values: f64 = own.counts.iter().sum();
-            (values, own.squares_about(&mean) + values * blur)
+            let values: f64 = centred.counts.iter().sum();
+            (values, centred.squares_about(&mean) + values * blur)
         } else {
-            let distance: f64 = own.sums.iter().zip(&mean).map(|(s, m)| (average(s) - m).powi(2)).sum();
-            (own.n * d, own.n * (distance + d * blur))
+            let distance: f64 = centred.sums.iter().zip(&mean).map(|(s, m)| (average(s) - m).powi(2)).sum();
+            (centred.n * d, centred.n * (distance + d * blur))
         };
-        let scatter = own.scatter + beyond;
+        let scatter = centred.scatter + beyond;
         let kappa = if self.base == Base::Conjugate { prior.kappa * precision } else { prior.kappa };
         let from_prior: f64 = mean.iter().zip(&prior.mean).map(|(a, b)| (a - b).powi(2)).sum();
         Ok(AtPoint {
@@ -68,11 +68,11 @@ impl RowDraws for SphericalGaussian {
             let deviation = precision.sqrt().recip();
             return Ok(self.rows_around(&mean, move |_| deviation));
         }
-        let own = self.posterior(component);
+        let posterior = self.posterior(component);
         if self.frame.missing {
-            return self.source_of(&own);
+            return self.source_of(&posterior);
         }
-        let (precision, of_mean) = (gamma::distribution(own.shape, own.rate)?, own.kappa.recip());
+        let (precision, of_mean) = (gamma::distribution(posterior.shape, posterior.rate)?, posterior.kappa.recip());
         let base = self.base;
         let deviation = move |generator: &mut Generator| {
             let precision = precision.sample(generator);
@@ -82,16 +82,16 @@ impl RowDraws for SphericalGaussian {
             };
             variance.sqrt()
         };
-        Ok(self.rows_around(&own.mean, deviation))
+        Ok(self.rows_around(&posterior.mean, deviation))
     }
 }
 
 /// The variance is inverse gamma. Means are normal, given the variance under the conjugate base measure.
 impl ParameterDraws for SphericalGaussian {
     fn parameter_source(&self, component: Sufficient<'_>) -> Result<ParameterSource<'_>> {
-        let own = self.posterior(component);
-        let (precision, base) = (gamma::distribution(own.shape, own.rate)?, self.base);
-        let column = |(j, origin)| (own.mean[j] + origin, own.kappa_of(j).recip());
+        let posterior = self.posterior(component);
+        let (precision, base) = (gamma::distribution(posterior.shape, posterior.rate)?, self.base);
+        let column = |(j, origin)| (posterior.mean[j] + origin, posterior.kappa_of(j).recip());
         let columns: Vec<(f64, f64)> = self.frame.origin.iter().enumerate().map(column).collect();
         let d = columns.len();
         let rows = row_by_row(d + 1, move |row, generator| {

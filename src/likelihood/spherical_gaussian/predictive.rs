@@ -77,14 +77,14 @@ impl ProductPredictive {
         let low = if half.is_finite() { -half.ln_1p() } else { self.rate.ln() + LN_2 - square.ln() };
         let high = (self.half_d / self.shape).ln_1p();
         let n = ((high - low) / SCAN).ceil().max(1.0) as usize;
-        let at = |i: usize| low + (high - low) * i as f64 / n as f64;
-        let rises = |i: usize| i == 0 || (i < n && self.slope(at(i), square) > 0.0);
+        let grid = |i: usize| low + (high - low) * i as f64 / n as f64;
+        let rises = |i: usize| i == 0 || (i < n && self.slope(grid(i), square) > 0.0);
         let mut modes = Vec::new();
         let mut before = true;
         for i in 1..=n {
             let now = rises(i);
             if before && !now {
-                let (mut left, mut right) = (at(i - 1), at(i));
+                let (mut left, mut right) = (grid(i - 1), grid(i));
                 for _ in 0..HALVINGS {
                     let middle = 0.5 * (left + right);
                     *(if self.slope(middle, square) > 0.0 { &mut left } else { &mut right }) = middle;
@@ -112,7 +112,7 @@ impl ProductPredictive {
     }
 
     /// The log density of a row at this squared distance from the expected mean.
-    pub(super) fn at(&self, square: f64) -> f64 {
+    pub(super) fn log_density(&self, square: f64) -> f64 {
         if !square.is_finite() {
             return -square;
         }
@@ -162,9 +162,9 @@ mod tests {
             (50.0, 0.6, 2.0, 1.0),
             (2.0, 3e4, 2e4, 1e-6),
         ] {
-            let own = ProductPredictive::new(d, shape, rate, kappa);
+            let predictive = ProductPredictive::new(d, shape, rate, kappa);
             for square in [0.0, 1e-3, 1.0, 50.0, 1e4, 1e8, 1e16] {
-                let (found, wanted) = (own.at(square), by_sum(d, (shape, rate, kappa), square));
+                let (found, wanted) = (predictive.log_density(square), by_sum(d, (shape, rate, kappa), square));
                 let tolerance = 1e-9 * (1.0 + wanted.abs());
                 assert!((found - wanted).abs() < tolerance, "{d} {shape} {kappa} {square}: {found} {wanted}");
             }
@@ -174,11 +174,11 @@ mod tests {
     #[test]
     fn extremes_give_numbers() {
         for (shape, rate, kappa) in [(1e-300, 1e-300, 1e-300), (1e9, 1e300, 1e300), (1e-300, 1e300, 1.0)] {
-            let own = ProductPredictive::new(2.0, shape, rate, kappa);
+            let predictive = ProductPredictive::new(2.0, shape, rate, kappa);
             for square in [0.0, 1e-300, 1.0, 1e300] {
-                assert!(!own.at(square).is_nan(), "{shape} {rate} {kappa} {square}");
+                assert!(!predictive.log_density(square).is_nan(), "{shape} {rate} {kappa} {square}");
             }
         }
-        assert_eq!(ProductPredictive::new(2.0, 1.0, 1.0, 1.0).at(f64::INFINITY), f64::NEG_INFINITY);
+        assert_eq!(ProductPredictive::new(2.0, 1.0, 1.0, 1.0).log_density(f64::INFINITY), f64::NEG_INFINITY);
     }
 }

@@ -35,10 +35,10 @@ impl PrecisionMoments {
     fn of<M: NormalWishartModel>(model: &M, components: &[Sufficient<'_>]) -> Result<Self> {
         let d = model.prior().dimension();
         let chunks: Vec<&[Sufficient<'_>]> = components.chunks(CHUNK).collect();
-        let parts = try_map(chunks.len(), |at| {
+        let parts = try_map(chunks.len(), |chunk| {
             let mut sum = Self::none(d);
-            for own in chunks[at] {
-                sum.add(&model.posterior(*own)?, 1.0);
+            for component in chunks[chunk] {
+                sum.add(&model.posterior(*component)?, 1.0);
             }
             Ok(sum)
         })?;
@@ -51,11 +51,11 @@ impl PrecisionMoments {
         Ok(total)
     }
 
-    fn add(&mut self, own: &NormalWishart, times: f64) {
-        let d = own.dimension();
+    fn add(&mut self, posterior: &NormalWishart, times: f64) {
+        let d = posterior.dimension();
         self.number += times;
-        self.log += times * own.expected_log_determinant();
-        self.add_inverse(&own.inverse_factor(), times * own.dof, d);
+        self.log += times * posterior.expected_log_determinant();
+        self.add_inverse(&posterior.inverse_factor(), times * posterior.dof, d);
     }
 
     /// Adds a multiple of B^-1 = T^T T with the lower triangle T = L^-1.
@@ -118,9 +118,9 @@ fn decompose(d: usize, matrix: &mut [f64]) -> Result<()> {
 
 /// Inverts a positive definite matrix.
 fn inverse(d: usize, matrix: &[f64]) -> Result<Vec<f64>> {
-    let own = NormalWishart::new(1.0, 0.0, vec![0.0; d], matrix.to_vec())?;
+    let distribution = NormalWishart::new(1.0, 0.0, vec![0.0; d], matrix.to_vec())?;
     let mut sum = PrecisionMoments::none(d);
-    sum.add_inverse(&own.inverse_factor(), 1.0, d);
+    sum.add_inverse(&distribution.inverse_factor(), 1.0, d);
     Ok(sum.mean)
 }
 
@@ -128,7 +128,7 @@ fn inverse(d: usize, matrix: &[f64]) -> Result<Vec<f64>> {
 fn seen_from(start: &NormalWishart, matrix: &[f64]) -> Result<(Vec<f64>, Vec<f64>)> {
     let d = start.dimension();
     let half = start.solve_lower_matrix(matrix);
-    let turned: Vec<f64> = (0..d * d).map(|at| half[at % d * d + at / d]).collect();
+    let turned: Vec<f64> = (0..d * d).map(|index| half[index % d * d + index / d]).collect();
     symmetric_eigen(d, &start.solve_lower_matrix(&turned))
 }
 
@@ -189,8 +189,8 @@ impl<M: NormalWishartModel> Evidence for M {
         &[("dof", Caution::Kept), ("mean_precision", Caution::Capped)]
     }
 
-    /// Of the log determinant of the scale. A scatter formed by subtracting squares has their rounding error, which
-    /// matters relative to the smallest variance that the scale allows.
+    /// Bounds the rounding error of the log determinant of the scale. A scatter formed by subtracting squares has their
+    /// rounding error, which matters relative to the smallest variance that the scale allows.
     fn rounding(&self, start: &Parameters, mass: f64, n_components: usize) -> f64 {
         let (d, prior) = (self.prior().dimension(), self.prior());
         let Ok(Some((_, initial))) = start.square("scale") else { return 0.0 };
@@ -221,7 +221,7 @@ impl<M: NormalWishartModel> Evidence for M {
             return Ok(found);
         }
         let mut moments = PrecisionMoments::of(&model, &occupied)?;
-        let n: f64 = occupied.iter().map(|own| own.count).sum();
+        let n: f64 = occupied.iter().map(|component| component.count).sum();
         if scale_is_free && n < model.prior().dof * occupied.len() as f64 {
             let scale = dual_scale(&model, &moments, start.prior(), &occupied)?;
             found = found.with([("scale", table(d, scale))]);
@@ -256,12 +256,12 @@ fn dual_scale<M: NormalWishartModel>(
 ) -> Result<Vec<f64>> {
     let prior = model.prior();
     let (d, scale) = (prior.dimension(), prior.scale());
-    let dofs: f64 = occupied.iter().map(|own| prior.dof + own.count).sum();
+    let dofs: f64 = occupied.iter().map(|component| prior.dof + component.count).sum();
     let half = product(d, &scale, &moments.mean);
     let both = product(d, &half, &scale);
     let q: Vec<f64> = scale.iter().zip(&both).map(|(b, bmb)| dofs * b - bmb).collect();
     let (mut values, vectors) = seen_from(start, &symmetric(d, &q))?;
-    let n: f64 = occupied.iter().map(|own| own.count).sum();
+    let n: f64 = occupied.iter().map(|component| component.count).sum();
     let of_guard = GUARD * start.dof;
     for value in &mut values {
         *value = dual_root(n - GUARD * prior.dof, of_guard, value.max(0.0)).max(FLOOR * prior.dof);
@@ -282,5 +282,5 @@ fn product(d: usize, a: &[f64], b: &[f64]) -> Vec<f64> {
 
 /// The mean of a matrix and its transpose.
 fn symmetric(d: usize, matrix: &[f64]) -> Vec<f64> {
-    (0..d * d).map(|at| 0.5 * (matrix[at] + matrix[at % d * d + at / d])).collect()
+    (0..d * d).map(|index| 0.5 * (matrix[index] + matrix[index % d * d + index / d])).collect()
 }

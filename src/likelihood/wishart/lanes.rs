@@ -36,10 +36,10 @@ pub fn write(cluster: &Cluster<'_>, lane: usize, out: &mut [Eight]) {
     head[3..3 + d].iter_mut().zip(cluster.mean).for_each(|(to, value)| to.0[lane] = *value);
     let (mut column, mut place) = (cluster.factor, below);
     for (j, diagonal) in head[3 + d..].iter_mut().enumerate() {
-        let (own, others) = column.split_at(d - j);
-        diagonal.0[lane] = own[0].recip();
+        let (entries, others) = column.split_at(d - j);
+        diagonal.0[lane] = entries[0].recip();
         let (places, rest) = place.split_at_mut(d - j - 1);
-        places.iter_mut().zip(&own[1..]).for_each(|(to, value)| to.0[lane] = *value);
+        places.iter_mut().zip(&entries[1..]).for_each(|(to, value)| to.0[lane] = *value);
         (column, place) = (others, rest);
     }
 }

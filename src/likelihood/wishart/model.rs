@@ -57,10 +57,10 @@ pub fn scales(posteriors: &[NormalWishart]) -> Value {
     Value::Array { shape: vec![posteriors.len(), d, d], data }
 }
 
-/// A point estimate: the mean, the matrix B, the factor of its inverse, and a variance added to each column (empty if
-/// none).
+/// A point estimate: the distribution with its mean and matrix B, the factor of B^-1 in its precision, and a variance
+/// added to each column (empty if none).
 struct MatrixPoint {
-    at: NormalWishart,
+    wishart: NormalWishart,
     times: f64,
     blur: Vec<f64>,
 }
@@ -71,11 +71,11 @@ fn point<M: NormalWishartModel>(model: &M, component: Sufficient<'_>, estimate: 
         let prior = model.prior();
         let diagonal = prior.scale().into_iter().step_by(prior.dimension() + 1);
         let blur: Vec<f64> = diagonal.map(|square| RIDGE * square / prior.dof).collect();
-        let at = model.most_likely(component, &blur)?;
-        return Ok(MatrixPoint { times: at.dof, at, blur });
+        let wishart = model.most_likely(component, &blur)?;
+        return Ok(MatrixPoint { times: wishart.dof, wishart, blur });
     }
-    let at = model.posterior(component)?;
-    Ok(MatrixPoint { times: at.times(estimate), at, blur: Vec::new() })
+    let wishart = model.posterior(component)?;
+    Ok(MatrixPoint { times: wishart.times(estimate), wishart, blur: Vec::new() })
 }
 
 /// Packs one density for scoring.
@@ -86,13 +86,13 @@ fn quadratic<M: NormalWishartModel>(
     density: Density,
 ) -> Result<Quadratic> {
     let of_point = |estimate, blurred| {
-        let MatrixPoint { at, times, blur } = point(model, component, estimate)?;
-        Ok(at.at_precision(times, if blurred { &blur } else { &[] }, log_weight))
+        let MatrixPoint { wishart, times, blur } = point(model, component, estimate)?;
+        Ok(wishart.at_precision(times, if blurred { &blur } else { &[] }, log_weight))
     };
     match density {
         Density::Expected(Objective::Variational) => {
-            let own = model.posterior(component)?;
-            Ok(own.expected(log_weight - own.cost_of_rounding(model.rounding())))
+            let posterior = model.posterior(component)?;
+            Ok(posterior.expected(log_weight - posterior.cost_of_rounding(model.rounding())))
         }
         Density::Expected(Objective::Map) => of_point(Estimate::Mode, true),
         Density::Expected(Objective::Ml) => of_point(Estimate::MaximumLikelihood, true),
@@ -144,7 +144,7 @@ impl<M: NormalWishartModel> Conjugate for M {
     }
 
     fn rounding_of_marginal(&self, component: Sufficient<'_>) -> f64 {
-        self.posterior(component).map_or(f64::INFINITY, |own| own.rounding_of_cumulant())
+        self.posterior(component).map_or(f64::INFINITY, |posterior| posterior.rounding_of_cumulant())
     }
 
     fn survives(&self, component: Sufficient<'_>) -> bool {
@@ -155,8 +155,9 @@ impl<M: NormalWishartModel> Conjugate for M {
         }
         let (d, squares) = (sums.len(), unpack(sums.len(), packed));
         let diagonal = |matrix: &[f64], j: usize| matrix[j * (d + 1)];
-        self.posterior(component)
-            .is_ok_and(|own| (0..d).all(|j| diagonal(&own.factor, j).powi(2) >= LEAST_SHARE * diagonal(&squares, j)))
+        self.posterior(component).is_ok_and(|posterior| {
+            (0..d).all(|j| diagonal(&posterior.factor, j).powi(2) >= LEAST_SHARE * diagonal(&squares, j))
+        })
     }
 
     fn posterior_parameters(&self, components: &[Sufficient<'_>]) -> Result<Parameters> {
@@ -198,9 +199,9 @@ impl<F: Scalar, M: NormalWishartModel> Scores<F> for M {
 
 impl<M: NormalWishartModel> PointEstimates for M {
     fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {
-        let MatrixPoint { at, times, blur } = point(self, component, estimate)?;
-        let d = at.dimension();
-        let (n, m) = (component.count, &at.mean);
+        let MatrixPoint { wishart, times, blur } = point(self, component, estimate)?;
+        let d = wishart.dimension();
+        let (n, m) = (component.count, &wishart.mean);
         let (sums, packed) = component.statistics.split_at(self.n_sums());
         // sum r (x - m)(x - m)^T + n diag(blur), and the trace of its product with B^-1.
         let mut scatter = unpack(d, packed);
@@ -212,12 +213,12 @@ impl<M: NormalWishartModel> PointEstimates for M {
             }
             scatter[j * d + j] += n * blur.get(j).unwrap_or(&0.0);
         }
-        let half = at.solve_lower_matrix(&scatter);
-        let turned: Vec<f64> = (0..d * d).map(|at| half[at % d * d + at / d]).collect();
-        let trace: f64 = at.solve_lower_matrix(&turned).iter().step_by(d + 1).sum();
+        let half = wishart.solve_lower_matrix(&scatter);
+        let turned: Vec<f64> = (0..d * d).map(|index| half[index % d * d + index / d]).collect();
+        let trace: f64 = wishart.solve_lower_matrix(&turned).iter().step_by(d + 1).sum();
         Ok(AtPoint {
-            log_likelihood: 0.5 * (n * at.log_determinant_at(times) - times * trace),
-            log_prior: self.prior().log_density(&at, times),
+            log_likelihood: 0.5 * (n * wishart.log_determinant_at(times) - times * trace),
+            log_prior: self.prior().log_density(&wishart, times),
         })
     }
 
@@ -237,14 +238,14 @@ impl<M: NormalWishartModel> PointEstimates for M {
         let d = NormalWishartModel::origin(self).len();
         let covariances = points.iter().flat_map(|point| {
             let times = point.times;
-            point.at.scale().into_iter().map(move |value| value / times)
+            point.wishart.scale().into_iter().map(move |value| value / times)
         });
         let covariances = Value::Array { shape: vec![points.len(), d, d], data: covariances.collect() };
         if self.n_sums() == 0 {
             return Ok(Parameters::from_pairs([("covariance", covariances)]));
         }
         let origin = NormalWishartModel::origin(self);
-        let means = points.iter().flat_map(|point| point.at.mean.iter().zip(origin).map(|(m, o)| m + o));
+        let means = points.iter().flat_map(|point| point.wishart.mean.iter().zip(origin).map(|(m, o)| m + o));
         Ok(Parameters::from_pairs([("mean", table(d, means.collect())), ("covariance", covariances)]))
     }
 }
@@ -266,8 +267,8 @@ impl<M: NormalWishartModel> RowDraws for M {
     fn source(&self, component: Sufficient<'_>, from: Draw<'_>) -> Result<RowSource<'_>> {
         let origin = NormalWishartModel::origin(self);
         let Some(estimate) = from.estimate else { return self.posterior(component)?.predictive_rows(origin) };
-        let MatrixPoint { at, times, .. } = point(self, component, estimate)?;
-        Ok(at.normal_rows(times.sqrt().recip(), origin))
+        let MatrixPoint { wishart, times, .. } = point(self, component, estimate)?;
+        Ok(wishart.normal_rows(times.sqrt().recip(), origin))
     }
 }
 
@@ -281,8 +282,8 @@ impl<M: NormalWishartModel> Laws for M {
     fn law(&self, component: Sufficient<'_>, estimate: Option<Estimate>) -> Result<Law> {
         let origin = NormalWishartModel::origin(self);
         let Some(estimate) = estimate else { return Ok(self.posterior(component)?.predictive_law(origin)) };
-        let MatrixPoint { at, times, .. } = point(self, component, estimate)?;
-        Ok(at.law(times.sqrt().recip(), f64::INFINITY, origin))
+        let MatrixPoint { wishart, times, .. } = point(self, component, estimate)?;
+        Ok(wishart.law(times.sqrt().recip(), f64::INFINITY, origin))
     }
 }
 

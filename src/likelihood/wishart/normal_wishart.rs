@@ -37,7 +37,7 @@ fn inverse_wishart_root(factor: &[f64], squares: &[ChiSquared<f64>], generator: 
     }
     invert_lower(d, &lower, &mut inverse);
     let entry = |i: usize, k: usize| (0..=i.min(k)).map(|m| factor[m * d + i] * inverse[m * d + k]).sum();
-    (0..d * d).map(|at| entry(at / d, at % d)).collect()
+    (0..d * d).map(|index| entry(index / d, index % d)).collect()
 }
 
 /// Parameters of one component, prior or posterior.
@@ -185,7 +185,8 @@ impl NormalWishart {
         let inverse = if blur.is_empty() { Vec::new() } else { self.inverse_factor() };
         let columns = inverse.chunks_exact(self.dimension()).zip(blur);
         // Columns of L^-1: since B^-1 = L^-T L^-1, a diagonal entry of B^-1 is the squared norm of a column.
-        let blurred = times * columns.map(|(column, own)| own * column.iter().map(|x| x * x).sum::<f64>()).sum::<f64>();
+        let blurred =
+            times * columns.map(|(column, variance)| variance * column.iter().map(|x| x * x).sum::<f64>()).sum::<f64>();
         let constant = 0.5 * (self.log_determinant_at(times) - d * (2.0 * PI).ln() - blurred) + log_weight;
         Quadratic {
             factor: self.inverse_factor(),
@@ -210,7 +211,7 @@ impl NormalWishart {
         }
         // tr(L^-1 D L^-T).
         let half = self.solve_lower_matrix(covariance);
-        let turned: Vec<f64> = (0..d * d).map(|at| half[at % d * d + at / d]).collect();
+        let turned: Vec<f64> = (0..d * d).map(|index| half[index % d * d + index / d]).collect();
         0.5 * self.dof * self.solve_lower_matrix(&turned).iter().step_by(d + 1).sum::<f64>()
     }
 
@@ -331,12 +332,12 @@ impl NormalWishart {
             let (mean, covariance) = row.split_at_mut(centre.len());
             if has_mean {
                 let normals: Vec<f64> = (0..d).map(|_| generator.sample(StandardNormal)).collect();
-                for ((to, centre), own) in mean.iter_mut().zip(&centre).zip(root.chunks_exact(d)) {
-                    *to = centre + spread * dot(own, &normals);
+                for ((to, centre), root_row) in mean.iter_mut().zip(&centre).zip(root.chunks_exact(d)) {
+                    *to = centre + spread * dot(root_row, &normals);
                 }
             }
-            for (to, own) in covariance.chunks_exact_mut(d).zip(root.chunks_exact(d)) {
-                to.iter_mut().zip(root.chunks_exact(d)).for_each(|(to, other)| *to = dot(own, other));
+            for (to, root_row) in covariance.chunks_exact_mut(d).zip(root.chunks_exact(d)) {
+                to.iter_mut().zip(root.chunks_exact(d)).for_each(|(to, other)| *to = dot(root_row, other));
             }
         });
         Ok(ParameterSource { shapes: [shapes, vec![("covariance", vec![d, d])]].concat(), rows })
@@ -366,8 +367,8 @@ impl NormalWishart {
         Box::new(move |rows, generator| {
             let (mut scales, mut vectors) = ([0.0; LANES], vec![[0.0; LANES]; d]);
             for group in rows.chunks_mut(LANES * d) {
-                for (lane, own) in scales.iter_mut().enumerate().take(group.len() / d) {
-                    *own = scale(generator);
+                for (lane, lane_scale) in scales.iter_mut().enumerate().take(group.len() / d) {
+                    *lane_scale = scale(generator);
                     for column in &mut vectors {
                         column[lane] = generator.sample(StandardNormal);
                     }

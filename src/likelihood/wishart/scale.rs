@@ -21,7 +21,7 @@ pub fn check_scale(d: usize, scale: &[f64]) -> Result<()> {
     check_positive_definite("scale", d, scale)
 }
 
-/// The same for a matrix parameter of another name.
+/// Checks that the row-major matrix of a parameter is symmetric and positive definite.
 pub fn check_positive_definite(name: &str, d: usize, matrix: &[f64]) -> Result<()> {
     let largest = matrix.iter().fold(0.0_f64, |a, b| a.max(b.abs()));
     for i in 0..d {

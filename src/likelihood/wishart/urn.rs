@@ -151,9 +151,9 @@ impl<M: NormalWishartModel> Urn for M {
     }
 
     fn merge(&self, cache: &mut [f64], other: &[f64]) -> Result<()> {
-        let at = places(self.prior().dimension()).1;
+        let first = places(self.prior().dimension()).1;
         cache[COUNT] += other[COUNT];
-        cache[at..].iter_mut().zip(&other[at..]).for_each(|(sum, value)| *sum += value);
+        cache[first..].iter_mut().zip(&other[first..]).for_each(|(sum, value)| *sum += value);
         refresh(self, cache)
     }
 
@@ -217,9 +217,9 @@ impl<M: NormalWishartModel> Urn for M {
     }
 
     fn log_marginal_likelihood_of_both(&self, a: &[f64], b: &[f64]) -> Result<f64> {
-        let at = places(self.prior().dimension()).1;
+        let first = places(self.prior().dimension()).1;
         let count = a[COUNT] + b[COUNT];
-        let statistics: Vec<f64> = a[at..].iter().zip(&b[at..]).map(|(a, b)| a + b).collect();
+        let statistics: Vec<f64> = a[first..].iter().zip(&b[first..]).map(|(a, b)| a + b).collect();
         let posterior = self.posterior(Sufficient { count, statistics: &statistics })?;
         Ok(log_marginal_likelihood(self.prior(), count, posterior.log_determinant))
     }

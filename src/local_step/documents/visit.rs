@@ -141,16 +141,16 @@ impl DocumentSpace {
         let of_words = self.kept.chunks_exact_mut(width).zip(&mut self.lengths).zip(&mut self.sums);
         let words = document.words.iter().zip(&self.words);
         for (((kept, length), sum), (&word, count)) in of_words.zip(words) {
-            let own = shared.first.of(rows.len() / stride, word, || {
+            let listed = shared.first.of(rows.len() / stride, word, || {
                 let row = &rows[word as usize * stride..][..stride];
                 Instructions::widest().run(ListTopics { row, weights, width, products, best });
                 best.components.iter().copied().zip(best.scores.iter().copied()).collect()
             });
-            *sum = own.iter().map(|(_, product)| product).sum();
-            *length = own.len() as u32;
-            kept.fill(own[0].0);
+            *sum = listed.iter().map(|(_, product)| product).sum();
+            *length = listed.len() as u32;
+            kept.fill(listed[0].0);
             let share = count / *sum;
-            for (slot, &(topic, product)) in kept.iter_mut().zip(own) {
+            for (slot, &(topic, product)) in kept.iter_mut().zip(listed) {
                 *slot = topic;
                 out[topic as usize] += share * product;
             }

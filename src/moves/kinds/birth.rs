@@ -77,9 +77,9 @@ impl Birth {
         settling.memo.deflate()?;
         settling.fresh = adoption.ids();
         let fresh = &settling.fresh;
-        let is_own = |(a, b): &&_| fresh.contains(a) || fresh.contains(b);
-        let own: Vec<_> = settling.state.plan.pairs.iter().filter(is_own).copied().collect();
-        let merged = merge::merge(&settling.judge, settling.memo, settling.edits, &own, &settling.touched)?;
+        let has_fresh = |(a, b): &&_| fresh.contains(a) || fresh.contains(b);
+        let pairs: Vec<_> = settling.state.plan.pairs.iter().filter(has_fresh).copied().collect();
+        let merged = merge::merge(&settling.judge, settling.memo, settling.edits, &pairs, &settling.touched)?;
         settling.owner.extend(merged.accepted.iter().map(|&(keep, gone)| (gone, keep)));
         settling.undone = adoption.restore(&settling.judge, settling.memo, settling.edits)?;
         let (total, state) = (settling.memo.total(), &mut *settling.state);
@@ -88,8 +88,8 @@ impl Birth {
             if !settling.undone && fresh.iter().any(|id| total.ids.contains(id)) {
                 accepted += 1;
                 state.forget(*target);
-            } else if let Ok(at) = position(&total.ids, *target) {
-                state.memory(&KIND).failed(*target, total.counts[at], settling.pass, false);
+            } else if let Ok(place) = position(&total.ids, *target) {
+                state.memory(&KIND).failed(*target, total.counts[place], settling.pass, false);
             }
         }
         let gain = match adoption.bound() {
@@ -113,8 +113,8 @@ impl<F: Scalar> Move<F> for Birth {
     }
 
     fn propose(&self, planning: &mut Planning<'_, '_, F>) -> Result<()> {
-        let own: &mut BirthState = planning.state.own.get_mut(&KIND)?;
-        if std::mem::take(&mut own.restored) {
+        let births: &mut BirthState = planning.state.payloads.get_mut(&KIND)?;
+        if std::mem::take(&mut births.restored) {
             return Ok(());
         }
         let most = if self.adopt { adoption::MAX_TARGETS } else { usize::MAX };
@@ -139,7 +139,7 @@ impl<F: Scalar> Move<F> for Birth {
         let masses: Vec<f64> = proposals.iter().map(|proposal| mass(&proposal.target)).collect();
         let adoption = Adoption::begin(&planning.round.model, planning.memo, planning.edits, proposals, &masses)?;
         planning.fresh = adoption.ids();
-        planning.state.own.get_mut::<BirthState>(&KIND)?.adoption = Some(adoption);
+        planning.state.payloads.get_mut::<BirthState>(&KIND)?.adoption = Some(adoption);
         Ok(())
     }
 
@@ -147,18 +147,18 @@ impl<F: Scalar> Move<F> for Birth {
         if !self.adopt {
             return settling.settle_parts(&KIND, usize::MAX);
         }
-        let report = match settling.state.own.get_mut::<BirthState>(&KIND)?.adoption.take() {
+        let report = match settling.state.payloads.get_mut::<BirthState>(&KIND)?.adoption.take() {
             Some(adoption) => Self::settle_adoption(&adoption, settling)?,
             // No component was eligible, or no split improved the bound.
             None => Report::new(KIND, 0, 0, 0.0, []),
         };
-        settling.state.own.get_mut::<BirthState>(&KIND)?.restored = settling.undone;
+        settling.state.payloads.get_mut::<BirthState>(&KIND)?.restored = settling.undone;
         Ok(settling.state.with_early_refusals(report))
     }
 
     fn fits(&self, state: &MoveState, shape: &RunShape<'_>) -> bool {
-        state.own.get::<BirthState>(&KIND).is_ok_and(|own| {
-            let adoption = own.as_ref().and_then(|own| own.adoption.as_ref());
+        state.payloads.get::<BirthState>(&KIND).is_ok_and(|births| {
+            let adoption = births.as_ref().and_then(|births| births.adoption.as_ref());
             adoption.is_none_or(|adoption| adoption.fits(shape.ids, shape.n_statistics, shape.n_batches))
         })
     }

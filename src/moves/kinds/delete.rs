@@ -103,9 +103,9 @@ impl<F: Scalar> Move<F> for Delete {
 
     fn look(&self, wanted: &Payload, visited: &Visited<'_, F>) -> Result<Option<Payload>> {
         let (n_places, blocks) = (visited.look.ids.len() + 1, visited.look.seen.blocks());
-        let by_block = map(blocks.len(), |at| {
+        let by_block = map(blocks.len(), |index| {
             let mut n_rows = vec![0; n_places];
-            blocks[at].components.iter().for_each(|&component| n_rows[component as usize] += 1);
+            blocks[index].components.iter().for_each(|&component| n_rows[component as usize] += 1);
             n_rows
         });
         let mut is_wanted = vec![false; n_places];
@@ -120,9 +120,9 @@ impl<F: Scalar> Move<F> for Delete {
                 found.crowded.insert(*id);
             }
         }
-        let listed = map(blocks.len(), |at| {
+        let listed = map(blocks.len(), |index| {
             let has_wanted = |components: &[u32]| components.iter().any(|&component| is_wanted[component as usize]);
-            let units = blocks[at].units().filter(|(_, components, _)| has_wanted(components));
+            let units = blocks[index].units().filter(|(_, components, _)| has_wanted(components));
             units.map(|(unit, ..)| unit as u32).collect::<Vec<_>>()
         });
         found.copies = RowCopies::of(visited, &listed.concat());
@@ -138,7 +138,7 @@ impl<F: Scalar> Move<F> for Delete {
     /// Tries the candidates one by one, and deletes a component at once if that raises the bound.
     fn settle(&self, settling: &mut Settling<'_, '_, F>) -> Result<Report> {
         let wanted: Candidates = settling.state.plan.wanted.take(&KIND)?;
-        let CandidateRows { mut copies, crowded, .. } = settling.state.found.own.take(&KIND)?;
+        let CandidateRows { mut copies, crowded, .. } = settling.state.found.payloads.take(&KIND)?;
         copies.resolve(&settling.owner);
         // Targets of proposals may be tried again at once.
         for target in settling.state.plan.targets() {
@@ -172,7 +172,7 @@ impl<F: Scalar> Move<F> for Delete {
 
     fn fits(&self, state: &MoveState, shape: &RunShape<'_>) -> bool {
         let wanted = state.plan.wanted.get::<Candidates>(&KIND);
-        let found = state.found.own.get::<CandidateRows>(&KIND);
+        let found = state.found.payloads.get::<CandidateRows>(&KIND);
         wanted.is_ok_and(|wanted| wanted.is_none_or(|wanted| wanted.iter().all(|id| shape.ids.contains(id))))
             && found.is_ok_and(|found| found.is_none_or(|found| found.copies.fits(shape.n_batches)))
     }

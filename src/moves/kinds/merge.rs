@@ -25,9 +25,11 @@ use crate::suffstats::Summary;
 const KIND: MoveKind = MoveKind::new("merge");
 /// Maximum number of pairs per component whose gaps are computed. The best pairs of a pass are among them.
 const PAIRS_PER_COMPONENT: usize = 4;
-/// Maximum number of components of which all pairs are ranked. Of more, only pairs that are near each other are.
+/// Maximum number of components for which all pairs are ranked. With more components, only pairs that are near each
+/// other or share rows are ranked.
 const ALL_PAIRS: usize = 200;
-/// Number of nearest other components with which a component is ranked then, and of those that share most of its rows.
+/// If not all pairs are ranked: the number of nearest components with which each component is paired, and the number of
+/// components that share most of its rows.
 const NEAREST: usize = 10;
 /// Number of passes after which pairs are ranked again if the list of components has not changed.
 const RANK_AGAIN: usize = 5;
@@ -35,8 +37,8 @@ const RANK_AGAIN: usize = 5;
 /// Two components. After a merge the first one survives.
 type IdPair = (ComponentId, ComponentId);
 
-/// For pairs, smaller identity first, what the second-best components of rows have of these rows: the sum of mass x
-/// responsibility over the rows of which the two have most.
+/// How much pairs of components, smaller identity first, overlap. A row counts for the two components with the largest
+/// responsibilities for it, with its mass times the smaller of these two responsibilities.
 type SharedRows = BTreeMap<IdPair, f64>;
 
 /// Merges have no parameters.
@@ -65,7 +67,7 @@ struct Ranking {
     ids: Vec<ComponentId>,
     /// The pairs, each with the smaller identity first.
     pairs: Vec<IdPair>,
-    /// Pairs that shared rows in the last pass, where not all pairs are ranked.
+    /// Pairs that shared rows in the last pass; empty if all pairs are ranked.
     shared: Vec<IdPair>,
 }
 
@@ -86,7 +88,7 @@ impl<F: Scalar> Move<F> for Merge {
         let mut ids = planning.total().ids.clone();
         ids.sort_unstable();
         let (pass, is_large) = (planning.pass, ids.len() > ALL_PAIRS);
-        let mut ranking = planning.state.own.get_mut::<Ranking>(&KIND)?.clone();
+        let mut ranking = planning.state.payloads.get_mut::<Ranking>(&KIND)?.clone();
         let is_known = ranking.ids == ids && pass < ranking.pass + RANK_AGAIN;
         if !is_known || planning.is_last_round() {
             // Once fresh components compete, planning must not be cancelled.
@@ -99,7 +101,7 @@ impl<F: Scalar> Move<F> for Merge {
             ranking = Ranking { pass, ids, pairs, ..ranking };
         }
         planning.plan.pairs.extend(&ranking.pairs);
-        *planning.state.own.get_mut(&KIND)? = ranking;
+        *planning.state.payloads.get_mut(&KIND)? = ranking;
         if is_large {
             planning.plan.wanted.put(KIND, Payload::new(()));
         }
@@ -109,9 +111,9 @@ impl<F: Scalar> Move<F> for Merge {
     /// Finds pairs that share rows.
     fn look(&self, _: &Payload, visited: &Visited<'_, F>) -> Result<Option<Payload>> {
         let (look, blocks) = (visited.look, visited.look.seen.blocks());
-        let by_block = map(blocks.len(), |at| {
+        let by_block = map(blocks.len(), |index| {
             let mut shared: HashMap<(u32, u32), f64> = HashMap::new();
-            for (unit, components, values) in blocks[at].units().filter(|(_, components, _)| components.len() > 1) {
+            for (unit, components, values) in blocks[index].units().filter(|(_, components, _)| components.len() > 1) {
                 let (a, b, second) = best_pair(components, values);
                 *shared.entry((a.min(b), a.max(b))).or_default() += look.units.mass(unit) * second;
             }
@@ -137,8 +139,8 @@ impl<F: Scalar> Move<F> for Merge {
 
     fn settle(&self, settling: &mut Settling<'_, '_, F>) -> Result<Report> {
         settling.state.plan.wanted.remove(&KIND);
-        let shared = most_shared(&settling.state.found.own.take(&KIND)?);
-        let ranking: &mut Ranking = settling.state.own.get_mut(&KIND)?;
+        let shared = most_shared(&settling.state.found.payloads.take(&KIND)?);
+        let ranking: &mut Ranking = settling.state.payloads.get_mut(&KIND)?;
         ranking.shared = shared;
         ranking.pairs.retain(|(a, b)| !settling.fresh.contains(a) && !settling.fresh.contains(b));
         let pairs = &ranking.pairs;
@@ -157,9 +159,9 @@ impl<F: Scalar> Move<F> for Merge {
     }
 
     fn fits(&self, state: &MoveState, _: &RunShape<'_>) -> bool {
-        state.own.get::<Ranking>(&KIND).is_ok_and(|own| own.is_none_or(|own| own.fits()))
+        state.payloads.get::<Ranking>(&KIND).is_ok_and(|ranking| ranking.is_none_or(|ranking| ranking.fits()))
             && state.plan.wanted.get::<()>(&KIND).is_ok()
-            && state.found.own.get::<SharedRows>(&KIND).is_ok()
+            && state.found.payloads.get::<SharedRows>(&KIND).is_ok()
     }
 }
 
@@ -172,7 +174,7 @@ fn best_pair(components: &[u32], values: &[f64]) -> (u32, u32, f64) {
     (first, second, value)
 }
 
-/// For each component the pairs with those that share most of its rows.
+/// For each component, its pairs with the components that share most of its rows.
 fn most_shared(shared: &SharedRows) -> Vec<IdPair> {
     let mut pairs: Vec<(&IdPair, &f64)> = shared.iter().collect();
     pairs.sort_by(|x, y| y.1.total_cmp(x.1).then(x.0.cmp(y.0)));
@@ -188,12 +190,12 @@ fn most_shared(shared: &SharedRows) -> Vec<IdPair> {
     kept
 }
 
-/// For each of `k` components the positions of those behind it.
+/// All pairs: for each of `k` components, the positions of all later components.
 fn all(k: usize) -> Vec<Vec<usize>> {
     (0..k).map(|a| (a + 1..k).collect()).collect()
 }
 
-/// The same, only of those that are near it or share its rows.
+/// For each component, the positions of the later components that are near it or share its rows.
 fn near<F: Scalar>(model: &Model<F>, total: &Summary, shared: &[IdPair], cancel: &Cancel) -> Result<Vec<Vec<usize>>> {
     let (places, mut behind) = (places(total), vec![BTreeSet::new(); total.n_components()]);
     let nearest = tried(nearest(model, total, NEAREST, cancel))?.unwrap_or_default();
@@ -238,23 +240,23 @@ fn rank<F: Scalar>(
     })?;
     let mut pairs: Vec<MergePair> = rows.into_iter().flatten().collect();
     pairs.sort_by(|x, y| (y.ratio + y.choices).total_cmp(&(x.ratio + x.choices)).then((x.a, x.b).cmp(&(y.a, y.b))));
-    let id = |at: usize| total.ids[at];
+    let id = |k: usize| total.ids[k];
     let mut listed: BTreeMap<ComponentId, usize> = BTreeMap::new();
     let mut left = PAIRS_PER_COMPONENT * k;
     let mut kept = Vec::new();
     for pair in pairs {
-        let own: Vec<_> = [id(pair.a), id(pair.b)].into_iter().filter(|id| fresh.contains(id)).collect();
-        let is_wanted = if own.is_empty() {
+        let fresh_ids: Vec<_> = [id(pair.a), id(pair.b)].into_iter().filter(|id| fresh.contains(id)).collect();
+        let is_wanted = if fresh_ids.is_empty() {
             let change = || weighing.change([parts[pair.a].count, parts[pair.b].count]);
             let is_tried = left > 0;
             left = left.saturating_sub(1);
             let is_gain = || is_gain(pair.ratio + change(), [pair.both, gains[pair.a], gains[pair.b]]);
             is_tried && (looks_ahead || is_gain())
         } else {
-            for &id in &own {
+            for &id in &fresh_ids {
                 *listed.entry(id).or_insert(0) += 1;
             }
-            own.iter().any(|id| listed[id] <= PAIRS_PER_COMPONENT)
+            fresh_ids.iter().any(|id| listed[id] <= PAIRS_PER_COMPONENT)
         };
         if is_wanted {
             kept.push((id(pair.a).min(id(pair.b)), id(pair.a).max(id(pair.b))));
@@ -314,10 +316,10 @@ fn judged<F: Scalar>(
     let known: Vec<_> = pairs.iter().filter_map(|&(a, b)| Some((a, b, total.gaps.get(a, b)?))).collect();
     let ids: BTreeSet<ComponentId> = known.iter().flat_map(|&(a, b, _)| [a, b]).collect();
     let ids: Vec<ComponentId> = ids.into_iter().collect();
-    let alone = try_map(ids.len(), |at| judge.gain(Part::of(total, place(ids[at])?).sufficient()))?;
+    let alone = try_map(ids.len(), |index| judge.gain(Part::of(total, place(ids[index])?).sufficient()))?;
     let alone: HashMap<ComponentId, f64> = ids.into_iter().zip(alone).collect();
-    let mut judged = try_map(known.len(), |at| {
-        let (a, b, gap) = known[at];
+    let mut judged = try_map(known.len(), |index| {
+        let (a, b, gap) = known[index];
         let parts = [Part::of(total, place(a)?), Part::of(total, place(b)?)];
         let terms = [judge.gain(parts[0].with(&parts[1]).sufficient())?, alone[&a], alone[&b]];
         let (counts, change) = ([parts[0].count, parts[1].count], terms[0] - terms[1] - terms[2] - gap);

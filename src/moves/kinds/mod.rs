@@ -82,7 +82,7 @@ impl Moves {
         moves
     }
 
-    /// The moves of a fit of which the user asks nothing.
+    /// The moves of a fit for which the user has not chosen any.
     pub fn usual() -> Self {
         let is_usual =
             |one: &Registered| matches!(one, Registered::Birth(_) | Registered::Merge(_) | Registered::Delete(_));
@@ -171,7 +171,7 @@ mod tests {
     use crate::registry::Feature;
 
     #[test]
-    fn entries_say_what_moves_are() {
+    fn the_entries_of_the_registry_match_the_moves() {
         let moves = Moves::all();
         let all = moves.list::<f32>();
         assert_eq!(all.len(), ENTRIES.len());

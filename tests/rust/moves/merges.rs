@@ -78,13 +78,15 @@ fn change(judge: &Judge<'_, f64>, total: &Summary, (keep, gone): Pair) -> (f64, 
     (terms[0] - terms[1] - terms[2] - gap + weights, terms)
 }
 
-/// The plain rule: the best of all pairs, judged anew after every merge, each component once.
+/// The plain rule: merge the best of all pairs, judge all pairs again, and repeat. A component is merged at most once.
 fn plain(judge: &Judge<'_, f64>, mut total: Summary, pairs: &[Pair]) -> Vec<Pair> {
     let (mut left, mut merged) = (pairs.to_vec(), Vec::new());
     loop {
         let changes = left.iter().map(|&pair| (pair, change(judge, &total, pair)));
         let gains = changes.filter(|(_, (gain, terms))| is_gain(*gain, *terms));
-        let Some((best, _)) = gains.reduce(|best, own| if own.1.0 > best.1.0 { own } else { best }) else { break };
+        let Some((best, _)) = gains.reduce(|best, other| if other.1.0 > best.1.0 { other } else { best }) else {
+            break;
+        };
         total.apply(&Edit::Merge { keep: best.0, gone: best.1 }).expect("a listed pair");
         left.retain(|(a, b)| ![best.0, best.1].iter().any(|id| id == a || id == b));
         merged.push(best);
@@ -92,7 +94,8 @@ fn plain(judge: &Judge<'_, f64>, mut total: Summary, pairs: &[Pair]) -> Vec<Pair
     merged
 }
 
-/// Compares a pass with what its summaries say: every merge raises the bound, as predicted; gains at first fall.
+/// Checks a pass against its summaries: every merge raises the bound by the predicted gain, and merges are in order of
+/// their gains before the first merge.
 fn check(model: &Model<f64>, pass: &Pass) -> Vec<Pair> {
     let judge = Judge::new(model);
     let mut total = pass.total.clone();
@@ -103,14 +106,14 @@ fn check(model: &Model<f64>, pass: &Pass) -> Vec<Pair> {
         let &Edit::Merge { keep, gone } = edit else { panic!("{edit:?}") };
         assert!(keep < gone && pass.pairs.contains(&(keep, gone)));
         assert!(taken.insert(keep) && taken.insert(gone), "a component is merged once");
-        let own = change(&judge, &pass.total, (keep, gone)).0;
-        assert!(own <= first + size, "{own} after {first}");
+        let gain = change(&judge, &pass.total, (keep, gone)).0;
+        assert!(gain <= first + size, "{gain} after {first}");
         let now = change(&judge, &total, (keep, gone)).0;
         total.apply(edit).expect("a listed pair");
         let bound = judge.bound(&total).expect("definite");
         assert!((bound - before - now).abs() <= size && now > 0.0, "from {before} to {bound}: {now}");
         merged.push((keep, gone));
-        (first, before) = (own, bound);
+        (first, before) = (gain, bound);
     }
     assert!((before - start - pass.report.gain).abs() <= size, "{} and {}", before - start, pass.report.gain);
     assert_eq!(pass.report.accepted, merged.len());

@@ -283,7 +283,7 @@ impl<'a> Replay<'a> {
             assert_same(parts, &sums, "parts of a batch");
             assert_same_gaps(parts, &units, &shares);
         }
-        let found = visit.findings.own.get::<CandidateRows>(&DELETE).expect("of a delete");
+        let found = visit.findings.payloads.get::<CandidateRows>(&DELETE).expect("of a delete");
         self.check_copies(&found.unwrap_or_default().copies, &units, &targets);
         round.take(&mut self.state, batch, visit.findings).expect("findings of this round");
         self.memo.replace(batch, visit.summary).expect("same components");

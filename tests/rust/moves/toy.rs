@@ -97,14 +97,14 @@ impl<F: Scalar> Move<F> for Fold {
             return Ok(Report::new(KIND, 1, 1, gain, []));
         }
         settling.state.memory(&KIND).failed(keep, x.count, settling.pass, true);
-        let shared = usize::from(settling.state.found.own.take::<Overlap>(&KIND)? > 0);
+        let shared = usize::from(settling.state.found.payloads.take::<Overlap>(&KIND)? > 0);
         Ok(Report::new(KIND, 1, 0, 0.0, [("they share rows", shared), ("they are apart", 1 - shared)]))
     }
 
     fn fits(&self, state: &MoveState, shape: &RunShape<'_>) -> bool {
         let known = |pair: &Pair| shape.ids.contains(&pair.0) && shape.ids.contains(&pair.1);
         state.plan.wanted.get(&KIND).is_ok_and(|pair| pair.is_none_or(|pair| known(&pair)))
-            && state.found.own.get::<Overlap>(&KIND).is_ok()
+            && state.found.payloads.get::<Overlap>(&KIND).is_ok()
     }
 }
 
