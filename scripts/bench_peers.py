@@ -165,6 +165,18 @@ def samplers(results: Results) -> Table:
     return Table(["", "sweeps per second", "E[K]"], rows)
 
 
+def merges(results: Results) -> Table:
+    """Seconds of a pass without and with merges."""
+    raw = results["merges.txt"]
+    rows = []
+    line = r"^ +(\d+) +(\w+) +{} +([\d.]+) +([\d.]+) +(\d+) "
+    plain = re.findall(line.format("without"), raw.text, re.MULTILINE)
+    merging = re.findall(line.format("with"), raw.text, re.MULTILINE)
+    for (k, start, first, later, _), (*_, first_with, later_with, accepted) in zip(plain, merging, strict=True):
+        rows.append([f"{k}, {start}", first, first_with, later, later_with, accepted])
+    return Table(["K, start", "first pass", "with merges", "later pass", "with merges", "merges"], rows)
+
+
 def linalg(results: Results) -> Table:
     """Moments in Gflop/s and times of factors, for linalg.md."""
     raw = results["rust/linalg.txt"]
@@ -184,6 +196,7 @@ def linalg(results: Results) -> Table:
 
 TABLES = {
     "linalg": linalg,
+    "merges": merges,
     "mixtures": mixtures,
     "peers": peers,
     "samplers": samplers,

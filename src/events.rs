@@ -1,7 +1,6 @@
 //! Events of long work, the same for fits and for chains: progress bars, callbacks and checkpoints live on them.
 
-use crate::fit::Standing;
-use crate::fitted::Record;
+use crate::fitted::{Record, Standing};
 
 /// An event of a fit or of chains.
 #[derive(Debug, Clone)]

@@ -7,7 +7,6 @@ mod position;
 mod prepare;
 mod settings;
 mod sizes;
-mod standing;
 mod starts;
 mod trial;
 mod update;
@@ -28,7 +27,6 @@ pub use algorithm::Algorithm;
 pub use engine::{Engine, Run};
 pub use position::{Identity, Position, TreePosition};
 pub use settings::{Cut, Settings};
-pub use standing::{Resumed, Standing};
 pub use starts::Starts;
 pub use update::Limits;
 

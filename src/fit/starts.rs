@@ -2,9 +2,8 @@
 
 use crate::error::{Error, Result};
 use crate::events::{Event, Observer, OfRun};
-use crate::fit::standing::{Ended, Resumed};
 use crate::fit::{Job, Settings, fit};
-use crate::fitted::{Fitted, StopReason};
+use crate::fitted::{Ended, Fitted, Resumed, StopReason};
 use crate::parallel::{Cancel, side_by_side};
 use crate::simd::Scalar;
 
@@ -123,7 +122,6 @@ mod tests {
 
     use super::*;
     use crate::data::{DenseRows, TableRows};
-    use crate::fit::standing::n_wide;
     use crate::init::Init;
     use crate::model::{Named, Objective, Specification};
     use crate::moves::Moves;
@@ -208,7 +206,8 @@ mod tests {
     fn the_best_is_kept_side_by_side_or_in_turn() {
         for grows in [false, true] {
             with_job(grows, |job| {
-                let n_wide = grows.then(|| n_wide(&by_hand(job, SEEDS[0], None)));
+                let n_occupied = |fit: &Fitted| fit.summary.counts.iter().filter(|&&count| count >= 0.5).count();
+                let n_wide = grows.then(|| (2 * n_occupied(&by_hand(job, SEEDS[0], None)) + 10).min(60));
                 let own = |at: usize| if at % 2 == 1 && grows { n_wide } else { job.settings.n_components };
                 let fits = SEEDS.iter().enumerate().map(|(at, &seed)| by_hand(job, seed, own(at)));
                 let best = fits.max_by(|a, b| a.elbo.total_cmp(&b.elbo)).expect("five");

@@ -10,6 +10,7 @@ mod packed;
 mod packs;
 mod posterior;
 mod result;
+mod standing;
 mod topics;
 
 pub use clusters::{Join, Joins};
@@ -18,4 +19,6 @@ pub use densities::log_densities;
 pub use history::{Record, StopReason};
 pub use packs::{Packs, Prediction};
 pub use result::{Assigned, Fitted};
+pub(crate) use standing::Ended;
+pub use standing::{Resumed, Standing};
 pub use topics::Completion;

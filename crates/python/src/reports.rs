@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use stickbreak::events::{Event, Observer, Sweep};
-use stickbreak::fit::Standing;
+use stickbreak::fitted::Standing;
 
 use crate::history::record_to_dict;
 use crate::run::Sent;

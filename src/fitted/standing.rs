@@ -27,10 +27,10 @@ pub struct Resumed<'a> {
 }
 
 /// The fits of a round, and what stopped them early.
-pub(super) struct Ended {
-    pub(super) fits: Vec<Fitted>,
-    pub(super) stop: Option<StopReason>,
-    pub(super) error: Option<Error>,
+pub(crate) struct Ended {
+    pub(crate) fits: Vec<Fitted>,
+    pub(crate) stop: Option<StopReason>,
+    pub(crate) error: Option<Error>,
 }
 
 impl Standing {
@@ -38,7 +38,7 @@ impl Standing {
     ///
     /// # Errors
     /// The error of the round, unless it is a stop and there is a fit to return.
-    pub(super) fn take(&mut self, ended: Result<Ended>) -> Result<Option<Fitted>> {
+    pub(crate) fn take(&mut self, ended: Result<Ended>) -> Result<Option<Fitted>> {
         let (stop, error) = match ended {
             Ok(Ended { fits, stop, error }) => {
                 if let (None, Some(first)) = (self.n_wide, fits.first()) {
@@ -75,7 +75,7 @@ impl Standing {
 }
 
 /// The number of components of wide starts, given the first fit `found`.
-pub(super) fn n_wide(found: &Fitted) -> usize {
+fn n_wide(found: &Fitted) -> usize {
     let n_occupied = found.summary.counts.iter().filter(|&&count| count >= 0.5).count();
     (WIDE.0 * n_occupied + WIDE.1).min(found.n_rows)
 }
