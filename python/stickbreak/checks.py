@@ -164,6 +164,14 @@ def did_you_mean(value: str, known: Sequence[str], form: str = "{!r}") -> str:
     return f"did you mean {form.format(by_lower[nearest[0]])}?" if nearest else ""
 
 
+def items(argument: str, value: Any, allowed: str) -> list[Any]:
+    """Return the items of an iterable as a list."""
+    try:
+        return list(value)
+    except Exception as error:  # foreign iterators raise what they like
+        raise invalid_type(argument, describe(value), allowed) from error
+
+
 def instance(argument: str, value: object, kind: type[T], allowed: str) -> T:
     """Return `value` after checking that it is an instance of `kind`."""
     if isinstance(value, kind):

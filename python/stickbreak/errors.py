@@ -49,6 +49,11 @@ class InvalidType(_ArgumentError, TypeError):
     """An argument has a type that is not allowed; see `argument`, `found` and `allowed`."""
 
 
+def _no_words(argument: str, value: object, allowed: str) -> InvalidType:
+    found = repr(value)
+    return InvalidType(f"{argument} must be {allowed}, found {found}", argument=argument, found=found, allowed=allowed)
+
+
 class NotSupported(_ArgumentError, NotImplementedError):
     """A valid request that this version, model or algorithm does not support.
 
@@ -124,12 +129,10 @@ class Advice(UserWarning):
     def __init__(self, text: str, *, kind: str = "", suggestions: tuple[str, ...] = ()) -> None:
         given: object = suggestions
         if not isinstance(given, tuple | list) or not all(isinstance(each, str) for each in given):
-            raise InvalidType(
-                f"suggestions must be a tuple of strings, found {suggestions!r}",
-                argument="suggestions",
-                found=repr(suggestions),
-                allowed="a tuple of strings",
-            )
+            raise _no_words("suggestions", suggestions, "a tuple of strings")
+        for argument, value in (("text", text), ("kind", kind)):
+            if not isinstance(value, str):
+                raise _no_words(argument, value, "a string")
         *others, last = ("", *suggestions)
         tried = f"{', '.join(others[1:])} or {last}" if others[1:] else last
         super().__init__(f"{text}; try {tried}" if suggestions else text)

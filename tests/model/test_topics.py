@@ -84,6 +84,21 @@ def test_restarts_are_counted() -> None:
     assert all(record.proposed == 0 for record in fit(corpus(3), 5).history)
 
 
+@pytest.mark.filterwarnings("ignore::stickbreak.SparsityWarning")
+def test_restarts_try_one_topic_after_another() -> None:
+    """Up to as many topics of each document, the smallest first, but none of a document of one topic."""
+    block = np.eye(4, dtype=int)
+    pure = np.repeat(block * 40, 5, axis=0)
+    mixed = np.tile([3, 5, 8, 14], (7, 1))
+    counts = np.repeat(np.concatenate([pure, mixed]), 3, axis=1)
+    labels = np.append(np.repeat(np.arange(4), 5), np.arange(7) % 4)
+    for restarts, tried in ((1, 1), (2, 2), (3, 3), (9, 4)):
+        # With one topic a word a document has no more topics than it is made of.
+        algorithm = sb.Full(sparsity=1, max_passes=6, tol=0, units=sb.Words(restarts=restarts))
+        found = fit(counts, 4, algorithm, model=model(4, 0.4, 0.01), init=labels)
+        assert (found.history[-1].proposed, found.history[-1].accepted) == (7 * tried, 0)
+
+
 @given(st.integers(0, 10_000), st.integers(1, 6), st.sampled_from([2, None]), st.booleans())
 def test_order_sparsity_and_weights(seed: int, k: int, sparsity: int | None, stochastic: bool) -> None:
     counts = corpus(seed, n=12, v=9, length=15)

@@ -5,6 +5,7 @@ Scores of nodes are averages of scores of their rows (mathematics 12.1): no stat
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from oracles.engines import Pass, order_by_size, with_tail
 from oracles.models import Array
@@ -44,6 +45,41 @@ def frontier(rows: Array, depth: int, least: int) -> Nodes:
                 opened.extend(cut(rows, node))
         nodes = opened
     return nodes
+
+
+def gain_of_opening(scores: Array, masses: Array) -> float:
+    """The mean log-sum-exp of the scores of rows minus that of their mean scores, by mass (mathematics 12.3)."""
+    shares = masses / masses.sum()
+    return float(shares @ logsumexp(scores, axis=1) - logsumexp(shares @ scores))
+
+
+def open_by_gain(
+    rows: Array,
+    nodes: Nodes,
+    scores: Array,
+    masses: Array,
+    least: int,
+    tolerance: float,
+    budget: float = np.inf,
+) -> Nodes:
+    """The frontier after every level that is worth opening; each node is judged once, by all of its rows."""
+    judged: Nodes = []
+    fresh = nodes
+    while fresh:
+        gains = [gain_of_opening(scores[node], masses[node]) if len(node) > 1 else 0.0 for node in fresh]
+        by_mass = [gain * masses[node].sum() for gain, node in zip(gains, fresh, strict=True)]
+        room = budget - len(judged) - len(fresh)
+        opened: Nodes = []
+        for place in np.argsort(by_mass)[::-1]:
+            node = fresh[place]
+            n_more = len(node) - 1 if len(node) < least else 1
+            if gains[place] > tolerance and n_more <= room:
+                room -= n_more
+                opened += [row[None] for row in node] if len(node) < least else cut(rows, node)
+            else:
+                judged.append(node)
+        fresh = opened
+    return judged
 
 
 def tied_scores(

@@ -10,6 +10,7 @@ from scipy.cluster.hierarchy import fcluster, is_monotonic, is_valid_linkage
 from scipy.special import gammaln, logsumexp
 
 import stickbreak as sb
+from oracles.forests import Forests
 from oracles.partitions import GaussianMarginal, MultinomialMarginal, dirichlet
 
 RNG = np.random.default_rng(1)
@@ -131,6 +132,26 @@ def test_rows_are_inserted():
     with pytest.raises(sb.InvalidArgument, match="X_new must be rows of about the size of the others") as caught:
         estimated.insert(X[:1] + 1e9)
     assert caught.value.argument == "X_new"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rows_are_inserted_as_by_the_oracle(seed):
+    """One row after another; subtrees that are taken off return to the end of the queue, the lowest one first."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(26, 2)) * [2.0, 1.0] + 2.0 * rng.choice([-1.0, 0.0, 1.0], size=(26, 1))
+    marginal = GaussianMarginal(np.zeros(2), 0.1, 4.0, PSI)
+
+    def log_h(members):
+        return np.log(0.8) + gammaln(len(members)) + marginal.log_m(rows[sorted(members)])
+
+    forests = Forests(log_h)
+    expected = forests.greedy(forests.incremental([0], range(1, 26)))
+    tree = sb.hierarchy(MODEL, rows[:1]).insert(rows[1:])
+    members = [frozenset([row]) for row in range(26)]
+    for left, right in tree.joins.tolist():
+        members.append(members[left] | members[right])
+    assert set(members[26:]) == forests.clusters(expected)
+    assert tree.log_potentials[-1] == pytest.approx(forests.log_phi(expected), abs=1e-9)
 
 
 @pytest.mark.parametrize("case", [*CASES, "sparse"])

@@ -31,10 +31,21 @@ def test_densities_pickle_and_copy(copied: Any) -> None:
 
 def test_odd_arguments_have_typed_errors() -> None:
     trace = sb.sample(MODEL, X, draws=2, warmup=1, chains=1, progress=False)
+    topics = sb.fit(sb.TopicModel(sb.LatentDirichlet(2)), np.eye(3), sb.Full(max_passes=1), progress=False)
+    # Of its type a sequence, but it has no items.
+    view: Any = memoryview(np.zeros((2, 2)))
     calls: list[tuple[str, Any]] = [
         ("columns", lambda: FIT.marginal(np.array(1))),  # type: ignore[arg-type]
         ("rows", lambda: trace.similarity([[1, 2], [3]])),  # type: ignore[list-item]
         ("suggestions", lambda: sb.Advice("x", suggestions=3)),  # type: ignore[arg-type]
+        ("kind", lambda: sb.Advice("x", kind=np.ones(2))),  # type: ignore[arg-type]
+        ("text", lambda: sb.Advice(3)),  # type: ignore[arg-type]
+        ("columns", lambda: FIT.marginal([0, 1]).marginal(view)),
+        ("columns", lambda: sb.plot.clusters(FIT, X, columns=view)),
+        ("vocabulary", lambda: topics.top_words(view)),
+        ("vocabulary", lambda: topics.top_words(np.array(2.0))),  # type: ignore[arg-type]
+        ("fits", lambda: sb.compare(np.array(1.0))),  # type: ignore[arg-type]
+        ("callbacks", lambda: sb.fit(MODEL, X, callbacks=view)),
     ]
     for argument, call in calls:
         with pytest.raises(sb.InvalidType) as caught:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import stickbreak as sb
 from cases import fit_from, make_case, passes, replaced, visible_bits
 from kinds import every_likelihood, every_process
-from oracles import engines, nodes
+from oracles import engines, nodes, variational
 
 Array = np.ndarray
 USUAL = (sb.Birth(), sb.Merge(), sb.Delete())
@@ -64,6 +64,47 @@ def test_passes_over_nodes(likelihood: str, process: str, sparsity: int | None) 
     np.testing.assert_allclose(bounds, [each.elbo for each in expected], rtol=1e-9, atol=1e-9 * case.scale)
     counts = (case.weights @ expected[-1].responsibilities)[: case.n_components]
     np.testing.assert_allclose(found.counts, counts, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("budget", [None, 90])
+def test_opened_nodes_are_those_of_the_oracle(budget: int | None) -> None:
+    """Gains weigh the rows of a node by their masses, and a budget is spent on the largest gains times mass."""
+    case = make_case(8, n=400, dimension=2, likelihood="gaussian", process="nested")
+    weights = np.random.default_rng(8).choice([0.01, 5.0], p=[0.8, 0.2], size=400)
+    case = replaced(case, weights=weights, responsibilities=np.eye(4)[np.digitize(case.rows[:, 0], [-2.0, 0.0, 2.0])])
+    order = engines.order_by_size(weights @ case.responsibilities, case.mixture)
+    state = variational.global_step(case.rows, case.responsibilities[:, order], case.mixture, weights)
+    scores = variational.local_scores(case.rows, case.mixture, state)
+    unit = nodes.units_of_columns(case.rows, weights=weights)
+    settings = least("gaussian", 2), 0.05, budget or math.inf
+    # Nodes of at most 32 rows are judged by all of them.
+    first = nodes.frontier(case.rows / unit, 4, settings[0])
+    expected, others = (
+        nodes.open_by_gain(case.rows / unit, first, scores, masses, *settings) for masses in (weights, np.ones(400))
+    )
+    units = sb.KdTree(depth=4, tolerance=settings[1], budget=budget, refine=False)
+    found = fit_from(case, dataclasses.replace(passes(1), units=units))
+    assert found.history[0].n_units == len(expected)
+    bound = nodes.fit_tied(case.rows, case.responsibilities, case.mixture, expected, 1, weights=weights)[0].elbo
+    assert found.history[0].elbo == pytest.approx(bound, rel=1e-9)
+    wrong = nodes.fit_tied(case.rows, case.responsibilities, case.mixture, others, 1, weights=weights)[0].elbo
+    assert wrong != pytest.approx(bound, rel=1e-6)
+
+
+@every_likelihood
+def test_nodes_of_many_rows(likelihood: str) -> None:
+    """Sums over a node of more rows than one task reads are those of all rows; its bound is at most that of rows."""
+    case = make_case(9, n=5000, dimension=2, n_components=3, likelihood=likelihood, process="nested", weighted=True)
+    # The blocks of a node differ, as where rows come in the order of time.
+    order = np.argsort(case.rows[:, 0], kind="stable")
+    case = replaced(case, rows=case.rows[order], weights=case.weights[order])
+    one = [np.arange(5000)]
+    expected = nodes.fit_tied(case.rows, case.responsibilities, case.mixture, one, 2, weights=case.weights)
+    units = sb.KdTree(depth=0, tolerance=1e300, refine=False)
+    found = fit_from(case, dataclasses.replace(passes(2), units=units))
+    assert [record.n_units for record in found.history] == [1, 1]
+    assert found.elbo == pytest.approx(expected[-1].elbo, rel=1e-9)
+    assert found.elbo <= found.evaluate(case.rows, sample_weight=case.weights) + 1e-9 * abs(found.elbo)
 
 
 @every_likelihood

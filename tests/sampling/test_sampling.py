@@ -1,5 +1,6 @@
 """`sample`: arguments, same draws for any number of threads, early stops, files, predictions."""
 
+import dataclasses
 import os
 import pickle
 import signal
@@ -10,6 +11,7 @@ import pytest
 from scipy import sparse
 
 import stickbreak as sb
+from oracles.partitions import GaussianMarginal
 
 RNG = np.random.default_rng(0)
 X = np.concatenate([RNG.normal(-4, 1, size=(20, 2)), RNG.normal(4, 1, size=(25, 2))])
@@ -225,6 +227,32 @@ def test_predictions():
     assert density.sum() * 0.2 == pytest.approx(1.0, abs=1e-3)
 
 
+def test_predictions_have_the_hyperparameters_of_their_draw():
+    """Of two predictive weights of a Dirichlet process: n_c m(c and x) / m(c) and the concentration times m(x)."""
+    trace = short(sb.Mixture(likelihood=FIXED, process=sb.DirichletProcess(sb.Gamma(1.0, 1.0))), draws=30)
+    grid = np.column_stack([np.zeros(1000), np.linspace(4.0, 24.0, 1000)])
+    marginal = GaussianMarginal(FIXED.mean, FIXED.mean_precision, FIXED.dof, FIXED.scale)
+    chain, draw = np.unravel_index(trace.log_joint.argmax(), trace.log_joint.shape)
+    labels = trace.partitions[chain, draw]
+    clusters = [X[labels == label] for label in range(labels.max() + 1)]
+    joins = np.array(
+        [
+            [np.log(len(rows)) + marginal.log_m(np.vstack([rows, x])) - marginal.log_m(rows) for rows in clusters]
+            for x in grid
+        ]
+    )
+    alone = np.array([marginal.log_m(x[None]) for x in grid])
+
+    def predicted(concentration):
+        return np.column_stack([joins, np.log(concentration) + alone]).argmax(1)
+
+    found = trace.hyperparameters["concentration"]
+    np.testing.assert_array_equal(trace.predict(grid), predicted(found[chain, draw]))
+    # The label depends on the concentration: that of most other draws gives other labels.
+    others = [(predicted(value) != predicted(found[chain, draw])).any() for value in found.ravel()]
+    assert np.mean(others) > 0.9
+
+
 BAD = {
     "model": {"model": FIXED},
     "sampler": {"sampler": "gibbs"},
@@ -357,19 +385,21 @@ def test_checkpoints_of_other_runs_are_refused(tmp_path):
     short(checkpoint=checkpoint)
     before = path.read_bytes()
     other = sb.Mixture(likelihood=FIXED, process=sb.DirichletProcess(2.0))
-    changes = [
-        {"model": other},
-        {"data": X + 1.0},
-        {"sampler": sb.SplitMerge()},
-        {"seed": 1},
-        {"chains": 3},
-        {"warmup": 5},
-        {"thin": 2},
-        {"init": "singletons"},
-        {"draws": 3},
-    ]
-    for change in changes:
-        with pytest.raises(sb.CheckpointError):
+    wide = sb.Mixture(likelihood=dataclasses.replace(FIXED, dof=9.0), process=sb.DirichletProcess(1.0))
+    changes = {
+        "sampler": {"sampler": sb.SplitMerge()},
+        "data": {"data": X + 1.0},
+        "likelihood": {"model": wide},
+        "process": {"model": other},
+        "warmup": {"warmup": 5},
+        "thin": {"thin": 2},
+        "chains": {"chains": 3},
+        "init": {"init": "singletons"},
+        "seed": {"seed": 1},
+        "draws": {"draws": 3},
+    }
+    for name, change in changes.items():
+        with pytest.raises(sb.CheckpointError, match=rf"(written for (another )?|now ){name}\b"):
             short(**change, checkpoint=checkpoint)
         assert path.read_bytes() == before
     with pytest.raises(sb.CheckpointError):
@@ -426,3 +456,21 @@ def test_the_command_line_draws_a_trace(tmp_path, capsys):
     assert program.main(["info", str(out)], standalone_mode=False) == 1
     assert "a trace" in capsys.readouterr().err
     assert program.main(["mcmc", str(rows), "-o", str(out), "--draws", "0"], standalone_mode=False) == 2
+
+
+def test_the_command_line_writes_the_labels_of_the_best_draw_of_all_chains(tmp_path):
+    """The best draw is one of the second chain."""
+    from stickbreak.cli.commands import program
+
+    rows, out, labels = tmp_path / "rows.npy", tmp_path / "trace.safetensors", tmp_path / "labels.npy"
+    rng = np.random.default_rng(1)
+    np.save(rows, 2.5 * rng.normal(size=(5, 2))[rng.integers(5, size=60)] + rng.normal(size=(60, 2)))
+    options = ["--draws", "8", "--warmup", "0", "--chains", "2", "--prior", "rule", "--quiet", "--seed", "0"]
+    arguments = ["mcmc", str(rows), "-o", str(out), "--labels", str(labels), *options]
+    assert program.main(arguments, standalone_mode=False) == 0
+    trace = sb.load(out)
+    bests = trace.log_joint.argmax(1)
+    assert trace.log_joint[1, bests[1]] > trace.log_joint[0, bests[0]]
+    written = np.load(labels)
+    assert (written == trace.partitions[1, bests[1]]).all()
+    assert (written != trace.partitions[0, bests[0]]).any()

@@ -172,7 +172,7 @@ def _directions(
         columns = (0, 1)
     if isinstance(columns, str) or not isinstance(columns, Sequence):
         raise checks.invalid_type("columns", checks.describe(columns), allowed)
-    chosen = [canvas.column(fit, "columns", each) for each in columns]
+    chosen = [canvas.column(fit, "columns", each) for each in checks.items("columns", columns, allowed)]
     if len(set(chosen)) != 2 or len(chosen) != 2:
         raise checks.invalid_argument("columns", checks.quote(str(list(columns))), allowed)
     titles = (canvas.title(fit, chosen[0]), canvas.title(fit, chosen[1]))

@@ -121,9 +121,9 @@ def compare(fits: Iterable[Fitted] | Mapping[str, Fitted], *, held_out: ArrayLik
 
 
 def _named(fits: object) -> dict[Any, Fitted]:
-    if isinstance(fits, Fitted | str) or not isinstance(fits, Iterable):
+    if isinstance(fits, Fitted | str):
         raise checks.invalid_type("fits", checks.describe(fits), _ALLOWED)
-    named = dict(fits) if isinstance(fits, Mapping) else dict(enumerate(fits))
+    named = dict(fits) if isinstance(fits, Mapping) else dict(enumerate(checks.items("fits", fits, _ALLOWED)))
     for fit in named.values():
         checks.instance("fits", fit, Fitted, _ALLOWED)
     if len(named) < 2:

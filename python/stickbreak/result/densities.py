@@ -171,11 +171,9 @@ class Density:
         """
         allowed = _COLUMNS_ALLOWED
         listed: Any = [columns] if isinstance(columns, str) or checks.is_integer(columns) else columns
-        # An array of no dimensions is iterable by its type only.
-        is_listed = isinstance(listed, Iterable) and not (isinstance(listed, np.ndarray) and listed.ndim == 0)
-        if isinstance(listed, bytes | Mapping) or not is_listed:
+        if isinstance(listed, bytes | Mapping):
             raise checks.invalid_type("columns", checks.describe(columns), allowed)
-        chosen = self._positions("columns", list(listed), allowed)
+        chosen = self._positions("columns", checks.items("columns", listed, allowed), allowed)
         places = [self._columns.index(column) for column in chosen]
         recipe = self._recipe.then("marginal", list(chosen))
         return Density(self._state.marginal(places, None), chosen, self._of_fit, recipe)

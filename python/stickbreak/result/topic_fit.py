@@ -120,7 +120,7 @@ class TopicFit(Fitted):
         if isinstance(vocabulary, str | Mapping | Set) or not hasattr(vocabulary, "__len__"):
             hint = "sort its words by their numbers first" if isinstance(vocabulary, Mapping) else ""
             raise checks.invalid_type("vocabulary", checks.describe(vocabulary), allowed, hint)
-        words: list[object] = list(vocabulary)
+        words: list[object] = checks.items("vocabulary", vocabulary, allowed)
         others = [word for word in words if not isinstance(word, str)]
         if others:
             raise checks.invalid_type("vocabulary", f"a sequence with {checks.describe(others[0])}", allowed)

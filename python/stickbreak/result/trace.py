@@ -309,10 +309,11 @@ class Trace:
         chosen = arrays.as_array(range(n) if rows is None else rows, "rows", allowed)
         if chosen.ndim != 1 or (chosen.dtype.kind not in "iu" and chosen.size):
             raise checks.invalid_type("rows", checks.describe(chosen), allowed)
+        if not 0 < len(chosen) <= _MOST_SIMILAR:
+            raise checks.invalid_argument("rows", f"{len(chosen)} rows", allowed)
         outside = chosen[(chosen < 0) | (chosen >= n)]
-        if outside.size or not 0 < len(chosen) <= _MOST_SIMILAR:
-            found = f"{outside[0]}" if outside.size else f"{len(chosen)} rows"
-            raise checks.invalid_argument("rows", found, allowed)
+        if outside.size:
+            raise checks.invalid_argument("rows", f"{outside[0]}", allowed)
         labels = self.partitions.reshape(-1, n)[:, chosen.tolist()]
         return _core.similarity(labels, checks.threads(threads))
 

@@ -321,12 +321,7 @@ def checked_callbacks(callbacks: object) -> list[Any]:
     allowed = "a sequence of functions"
     if callable(callbacks):
         raise checks.invalid_type("callbacks", checks.describe(callbacks), allowed, "for one function write [function]")
-    if not isinstance(callbacks, Iterable):
-        raise checks.invalid_type("callbacks", checks.describe(callbacks), allowed)
-    try:
-        functions: list[Any] = list(callbacks)
-    except Exception as error:  # foreign iterators raise what they like
-        raise checks.invalid_type("callbacks", checks.describe(callbacks), allowed) from error
+    functions = checks.items("callbacks", callbacks, allowed)
     for function in functions:
         if not callable(function):
             raise checks.invalid_type("callbacks", f"a sequence with {checks.describe(function)}", allowed)
