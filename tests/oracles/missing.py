@@ -232,7 +232,7 @@ class MissingKnown(MissingLikelihood):
         return np.append(matrix[column], matrix[-1, column])
 
     def seen(self, rows: Array) -> Iterator[tuple[Array, Array, Array, Array]]:
-        """For each set of columns that rows have: these rows' places, the columns, A in all columns, rows with zeros."""
+        """For each set of columns that rows have: places of the rows, columns, A in all columns, rows with zeros."""
         for places, present in by_columns(rows):
             precision = np.zeros_like(self.covariance)
             precision[np.ix_(present, present)] = np.linalg.inv(self.covariance[np.ix_(present, present)])
