@@ -9,7 +9,7 @@ from scipy import sparse
 
 import stickbreak as sb
 from cases import clustered_rows
-from growing import assert_sound, every_set
+from growing import MOVES, assert_sound, every_set
 
 # Tests of columns that the model leaves out are in tests/model/test_support.py.
 pytestmark = pytest.mark.filterwarnings("ignore::stickbreak.SupportWarning")
@@ -40,7 +40,7 @@ def clusters_of_one_row() -> np.ndarray:
 
 
 def one_cluster() -> np.ndarray:
-    return RNG(7).standard_normal((20_000, 2))
+    return RNG(7).standard_normal((2000, 2))
 
 
 def fewer_rows_than_columns() -> np.ndarray:
@@ -176,7 +176,11 @@ def test_sparse_counts(likelihood: Any, moves: Any) -> None:
                 assert_sound(fit, counts, 500)
 
 
-@every_set
+@pytest.mark.parametrize(
+    "moves",
+    [pytest.param(moves, marks=[pytest.mark.slow] if name != "births" else []) for name, moves in MOVES.items()],
+    ids=MOVES,
+)
 def test_a_million_rows_in_one_cluster(moves: Any) -> None:
     rows = RNG(14).standard_normal((1_000_000, 3))
     model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())

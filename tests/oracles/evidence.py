@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from scipy import stats
-from scipy.special import gammaln, logsumexp
+from scipy.special import betaln, gammaln, logsumexp
 
 from oracles.models import Array, FiniteSymmetricDirichlet, Likelihood, Process, StickBreaking
 from oracles.sticks import GammaConcentration, TailedStick, TruncatedStick
@@ -128,8 +128,12 @@ def log_evidence_truncated(
     by_counts = log_marginals_by_counts(rows, likelihood, n_components)
     if isinstance(process, TruncatedStick):
         return log_sum_over_counts(process, by_counts)
-    given = [log_sum_over_counts(TruncatedStick(np.exp(value)), by_counts) for value in LOG_CONCENTRATIONS]
-    return log_mean_over_gamma(np.array(given), process.shape, process.rate)
+    # As `TruncatedStick.collapsed`, at all concentrations at once.
+    counts, concentrations = np.array(list(by_counts)), np.exp(LOG_CONCENTRATIONS)[:, None, None]
+    behind = np.cumsum(counts[:, ::-1], axis=1)[:, ::-1] - counts
+    sticks = betaln(1 + counts[:, :-1], concentrations + behind[:, :-1]) - betaln(1, concentrations)
+    given = logsumexp(sticks.sum(2) + list(by_counts.values()), axis=1)
+    return log_mean_over_gamma(given, process.shape, process.rate)
 
 
 def log_evidence(rows: Array, likelihood: Likelihood, process: Process, n_components: int) -> float:

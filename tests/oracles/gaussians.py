@@ -172,7 +172,7 @@ class SphericalIndependent(Likelihood):
         natural = self.prior_natural
         for _ in range(10_000):
             before, natural = natural, self.sweep(natural, statistics)
-            if np.allclose(before, natural, rtol=1e-14, atol=0.0):
+            if (np.abs(before - natural) <= 1e-14 * np.abs(natural)).all():
                 break
         return natural
 

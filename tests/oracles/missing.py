@@ -12,7 +12,7 @@ from scipy.special import betaln, digamma, gammaln, logsumexp
 
 from oracles import discrete
 from oracles.gaussians import gamma_kl, precision_kl
-from oracles.models import LOG_2PI, Array, Likelihood, dirichlet_kl
+from oracles.models import LOG_2PI, Array, Likelihood, dirichlet_kl, quadratic_form
 from oracles.variational import Globals, Specification
 
 
@@ -20,6 +20,13 @@ def observed(rows: Array) -> tuple[Array, Array]:
     """The mask as numbers, and the rows with zeros for missing values."""
     mask = ~np.isnan(rows)
     return mask.astype(float), np.where(mask, rows, 0.0)
+
+
+def by_columns(rows: Array) -> Iterator[tuple[Array, Array]]:
+    """For each set of columns that some rows have: the places of these rows, and the columns."""
+    patterns, which = np.unique(~np.isnan(rows), axis=0, return_inverse=True)
+    for index, pattern in enumerate(patterns):
+        yield np.flatnonzero(which.ravel() == index), np.flatnonzero(pattern)
 
 
 class MissingLikelihood(Likelihood):
@@ -168,11 +175,12 @@ class MissingSpherical(MissingLikelihood):
         """A multivariate Student t of the columns that a row has."""
         shape, mean_precision, mean, rate = self.decode(natural)
         found = np.zeros(len(rows))
-        for index, row in enumerate(rows):
-            is_present = ~np.isnan(row)
-            if is_present.any():
-                scale = np.diag(rate / shape * (1 + 1 / mean_precision[is_present]))
-                found[index] = stats.multivariate_t.logpdf(row[is_present], mean[is_present], scale, 2 * shape)
+        for places, present in by_columns(rows):
+            if len(present):
+                scale = np.diag(rate / shape * (1 + 1 / mean_precision[present]))
+                found[places] = stats.multivariate_t.logpdf(
+                    rows[np.ix_(places, present)], mean[present], scale, 2 * shape
+                )
         return found
 
     def kl(self, natural: Array) -> float:
@@ -223,24 +231,27 @@ class MissingKnown(MissingLikelihood):
         matrix = natural.reshape(self.dimension + 1, self.dimension)
         return np.append(matrix[column], matrix[-1, column])
 
-    def seen(self, rows: Array) -> Iterator[tuple[Array, Array, Array]]:
-        """The columns that each row has, A in all columns, and the row with zeros."""
-        for row in rows:
-            present = np.flatnonzero(~np.isnan(row))
+    def seen(self, rows: Array) -> Iterator[tuple[Array, Array, Array, Array]]:
+        """For each set of columns that rows have: places of the rows, columns, A in all columns, rows with zeros."""
+        for places, present in by_columns(rows):
             precision = np.zeros_like(self.covariance)
             precision[np.ix_(present, present)] = np.linalg.inv(self.covariance[np.ix_(present, present)])
-            yield present, precision, np.nan_to_num(row)
+            yield places, present, precision, np.nan_to_num(rows[places])
 
     def log_constant(self, present: Array) -> float:
         return -0.5 * (len(present) * LOG_2PI + float(np.linalg.slogdet(self.covariance[np.ix_(present, present)])[1]))
 
     def sufficient_statistics(self, rows: Array) -> Array:
-        return np.array([np.append(precision, precision @ row) for _, precision, row in self.seen(rows)])
+        found = np.empty((len(rows), self.dimension * (self.dimension + 1)))
+        for places, _, precision, filled in self.seen(rows):
+            found[places] = np.hstack([np.tile(precision.ravel(), (len(places), 1)), filled @ precision])
+        return found
 
     def log_base_measure(self, rows: Array) -> Array:
-        return np.array(
-            [self.log_constant(present) - row @ precision @ row / 2 for present, precision, row in self.seen(rows)]
-        )
+        found = np.empty(len(rows))
+        for places, present, precision, filled in self.seen(rows):
+            found[places] = self.log_constant(present) - quadratic_form(filled, precision) / 2
+        return found
 
     def log_normaliser(self, natural: Array) -> float:
         mean_precision, mean = self.decode(natural)
@@ -250,22 +261,20 @@ class MissingKnown(MissingLikelihood):
     def expected_log_likelihood(self, natural: Array, rows: Array) -> Array:
         mean_precision, mean = self.decode(natural)
         spread = np.linalg.inv(mean_precision)
-        return np.array(
-            [
-                self.log_constant(present)
-                - 0.5 * (np.trace(precision @ spread) + (row - mean) @ precision @ (row - mean))
-                for present, precision, row in self.seen(rows)
-            ]
-        )
+        found = np.empty(len(rows))
+        for places, present, precision, filled in self.seen(rows):
+            distance = np.trace(precision @ spread) + quadratic_form(filled - mean, precision)
+            found[places] = self.log_constant(present) - 0.5 * distance
+        return found
 
     def log_predictive(self, natural: Array, rows: Array) -> Array:
         mean_precision, mean = self.decode(natural)
         spread = self.covariance + np.linalg.inv(mean_precision)
         found = np.zeros(len(rows))
-        for index, (present, _, row) in enumerate(self.seen(rows)):
+        for places, present in by_columns(rows):
             if len(present):
-                found[index] = stats.multivariate_normal.logpdf(
-                    row[present], mean[present], spread[np.ix_(present, present)]
+                found[places] = stats.multivariate_normal.logpdf(
+                    rows[np.ix_(places, present)], mean[present], spread[np.ix_(present, present)]
                 )
         return found
 
@@ -279,10 +288,10 @@ class MissingKnown(MissingLikelihood):
         mean_precision, mean = self.decode(natural)
         spread = self.covariance + np.linalg.inv(mean_precision)
         means, variances = np.empty_like(rows), np.empty_like(rows)
-        for index, (present, _, row) in enumerate(self.seen(rows)):
+        for places, present in by_columns(rows):
             gain = spread[:, present] @ np.linalg.inv(spread[np.ix_(present, present)])
-            means[index] = mean + gain @ (row - mean)[present]
-            variances[index] = np.diag(spread - gain @ spread[present])
+            means[places] = mean + (rows[np.ix_(places, present)] - mean[present]) @ gain.T
+            variances[places] = np.diag(spread - gain @ spread[present])
         return means, variances
 
 

@@ -467,6 +467,7 @@ def test_legends_are_short_and_leave_other_axes_free(n_components: int, layout: 
         box = legend.get_window_extent()
         assert not box.overlaps(right.get_tightbbox())
         assert box.height <= left.get_window_extent().height
+        pyplot.close(figure)
 
 
 def test_numbers_of_components_have_whole_ticks() -> None:

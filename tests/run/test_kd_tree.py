@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -218,13 +219,14 @@ def test_few_rows_are_units_from_the_start(algorithm: Any) -> None:
     assert visible_bits(found, rows[:50]) == visible_bits(flat, rows[:50])
 
 
-@pytest.mark.parametrize("depth", [1, 2, 6])
-def test_nodes_are_opened_for_moves(depth: int) -> None:
+def test_nodes_are_opened_for_moves() -> None:
     """No rule opens nodes in which one component has all rows, so before the end all are opened once for births."""
     rows = clusters(20_000, 2, k=8, separation=8.0)
-    found = fit(rows, tree(depth=depth))
-    assert found.stop_reason is sb.StopReason.CONVERGED
-    assert found.n_components == fit(rows, None).n_components == 8
+    assert fit(rows, None).n_components == 8
+    for depth in (1, 2, 6):
+        found = fit(rows, tree(depth=depth))
+        assert found.stop_reason is sb.StopReason.CONVERGED
+        assert found.n_components == 8
 
 
 def test_nodes_are_not_opened_without_moves() -> None:
@@ -260,9 +262,11 @@ def test_a_stopped_fit_goes_on(rule: Any, refine: bool, tmp_path: Path) -> None:
     units = sb.KdTree(rule=rule, tolerance=0.02, expand_every=2, refine=refine)
     algorithm = sb.Memoized(batches=3, moves=USUAL, max_passes=8 if refine else 14)
     whole = fit(rows, units, algorithm)
+    stopped = sb.Checkpoint(tmp_path / "stopped", every_seconds=0)
     for stop in range(1, len(whole.history)):
-        checkpoint = sb.Checkpoint(tmp_path / f"{stop}", every_seconds=0)
-        fit(rows, units, algorithm, checkpoint=checkpoint, callbacks=[after(stop)])
+        # One pass more than the last time; a copy goes on to the end.
+        fit(rows, units, algorithm, checkpoint=stopped, callbacks=[after(stop)])
+        checkpoint = sb.Checkpoint(shutil.copy(stopped.path, tmp_path / f"{stop}"), every_seconds=0)
         found = fit(rows, units, algorithm, checkpoint=checkpoint)
         assert visible_bits(found, rows[:50]) == visible_bits(whole, rows[:50])
         sizes = [[(record.n_units, record.elbo) for record in each.history] for each in (found, whole)]
@@ -274,18 +278,18 @@ def test_a_stopped_fit_goes_on(rule: Any, refine: bool, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("split", ["axis", "principal"])
 def test_threads_change_nothing(split: Any) -> None:
-    rows = clusters(30_000, 3, seed=2)
+    rows = clusters(12_000, 3, seed=2)
     one, three = (fit(rows, tree(split=split), threads=threads) for threads in (1, 3))
     assert visible_bits(one, rows[:50]) == visible_bits(three, rows[:50])
 
 
 @pytest.mark.parametrize("refine", [False, True])
 def test_blocks_and_memory_maps_are_rows_in_memory(refine: bool, tmp_path: Path) -> None:
-    rows = clusters(9000, 3, seed=6)
+    rows = clusters(4000, 3, seed=6)
     algorithm = sb.Memoized(batches=3, shuffle=False, moves=USUAL)
     units = sb.KdTree(refine=refine)
     expected = fit(rows, units, algorithm)
-    streamed = fit(lambda: iter([rows[:4000], rows[4000:]]), units, algorithm)
+    streamed = fit(lambda: iter([rows[:1800], rows[1800:]]), units, algorithm)
     np.save(tmp_path / "rows.npy", rows)
     mapped = fit(np.load(tmp_path / "rows.npy", mmap_mode="r"), units, algorithm)
     for found in (streamed, mapped):
@@ -365,7 +369,7 @@ def test_one_row_a_batch() -> None:
 
 @pytest.mark.parametrize("split", ["axis", "principal"])
 def test_many_columns(split: Any) -> None:
-    rows = clusters(1500, 256, k=3)
+    rows = clusters(800, 256, k=3)
     model = sb.Mixture(likelihood=sb.DiagonalGaussian())
     found = fit(rows, tree(split=split, depth=2, budget=200), sb.Full(moves=USUAL, max_passes=40), model=model)
     assert np.isfinite(found.elbo)

@@ -100,7 +100,7 @@ def test_bounds_change_no_bit(
     seed: int, batches: int, dtype: type, likelihood: sb.Gaussian | sb.ZeroMeanGaussian
 ) -> None:
     """With or without memory for distance bounds: the same result, with different work."""
-    rows = overlapping_rows(seed, n=33_000, dimension=40).astype(dtype)
+    rows = overlapping_rows(seed, n=33_000, dimension=20).astype(dtype)
     model = sb.Mixture(likelihood=likelihood, process=sb.DirichletProcess())
     without, bounded = (
         sb.fit(

@@ -115,7 +115,7 @@ def test_restarts_threads_and_seeds() -> None:
 
 
 def test_the_usual_algorithm_does_not_shuffle() -> None:
-    rows = ROWS[:6000]
+    rows = ROWS[:4000]
     usual = sb.Memoized(shuffle=False, moves=(sb.Birth(), sb.Merge(), sb.Delete()))
     for n_components in (None, 5):
         streamed = sb.fit(MODEL, blocks(rows), n_components=n_components, progress=False)
@@ -258,7 +258,10 @@ def test_a_source_that_fails_in_one_of_several_starts_ends_them_all(
     assert found.stop_reason is sb.StopReason.SOURCE_ERROR
     assert isinstance(found.error, sb.SourceError)
     assert found.counts.sum() == pytest.approx(N)
-    assert fit(blocks(ROWS), algorithm, n_init=3).error is None
+
+
+def test_several_starts_end_without_an_error() -> None:
+    assert fit(blocks(ROWS), sb.Memoized(batches=4, shuffle=False, max_passes=3, tol=0.0), n_init=3).error is None
 
 
 @pytest.mark.parametrize(("later", "message"), LATER, ids=[later.__name__ for later, _ in LATER])
