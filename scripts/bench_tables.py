@@ -29,6 +29,7 @@ PAGES = {
     BENCHES: "results/",
     Path("benches", "linalg.md"): "results/",
     Path("docs", "samplers.md"): SITE,
+    Path("docs", "decisions", "merges.md"): SITE,
     Path("README.md"): None,
 }
 MARKED = re.compile(r"(<!-- table: (?P<name>[\w-]+) -->\n)(?:(?!<!--).)*(<!-- end -->)", re.DOTALL)
