@@ -70,8 +70,8 @@ pub fn side_by_side<T: Send>(n: usize, task: impl Fn(usize) -> T + Sync) -> Resu
     };
     let results = std::thread::scope(|scope| {
         let start = |worker: usize| {
-            let own = threads / at_once + usize::from(worker < threads % at_once);
-            let work = move || with_threads(Some(own), || std::iter::from_fn(take).collect::<Vec<_>>());
+            let inner = threads / at_once + usize::from(worker < threads % at_once);
+            let work = move || with_threads(Some(inner), || std::iter::from_fn(take).collect::<Vec<_>>());
             std::thread::Builder::new().spawn_scoped(scope, work).map_err(|error| {
                 Error::invalid("threads", format!("{threads} ({error})"), "a number the system can start")
             })
@@ -197,9 +197,9 @@ mod tests {
 
     #[test]
     fn work_alone_stays_on_its_thread_even_after_a_panic() {
-        let own = std::thread::current().id();
+        let this_thread = std::thread::current().id();
         let threads = || map(100, |_| std::thread::current().id());
-        assert!(alone(threads).into_iter().all(|id| id == own));
+        assert!(alone(threads).into_iter().all(|id| id == this_thread));
         assert!(std::panic::catch_unwind(|| alone(|| panic!("as tasks may"))).is_err());
         assert!(!ALONE.get());
     }

@@ -214,7 +214,7 @@ impl<F: Scalar> Engine<'_, F> {
         Ok(if is_settled && opened { reason } else { ended })
     }
 
-    /// The same, judged only by the gain of the last pass.
+    /// Returns why no further pass is made, judged only by the gain of the last pass.
     fn ended(&self, position: &mut Position) -> Option<StopReason> {
         // The start may give a row more components than the local step will, so the first pass cannot be compared with
         // it. A pass without a predecessor to compare with has NaN.
@@ -302,7 +302,7 @@ impl<F: Scalar> Engine<'_, F> {
             if order.is_sorted() {
                 break;
             }
-            let edit = Edit::Reorder { order: order.iter().map(|&at| total.ids[at]).collect() };
+            let edit = Edit::Reorder { order: order.iter().map(|&place| total.ids[place]).collect() };
             let mut sorted = Summary::empty(total.ids.clone(), 0, false);
             (sorted.counts, sorted.tail) = (total.counts.clone(), total.tail);
             sorted.apply(&edit)?;

@@ -1,5 +1,5 @@
-//! When the nodes of trees are opened, and which (mathematics 12.3). Frontiers change between passes only, so all that
-//! is judged at the end of a pass belongs to one of them.
+//! When tree nodes are opened, and which of them (mathematics 12.3). Frontiers change only between passes, so
+//! everything that is judged at the end of a pass refers to one frontier.
 
 use std::collections::BTreeMap;
 
@@ -13,17 +13,19 @@ use crate::rng::{Purpose, key};
 use crate::simd::Scalar;
 use crate::visits::{JudgeNodes, OpenNodes, TreeSettings};
 
-/// Levels that are opened at a time where rows are asked. Children say what they are only one level deep.
+/// Number of levels that [`OpeningRule::Gain`] opens at a time. It judges nodes by their rows.
+/// [`OpeningRule::Responsibility`] judges them by their children, which are one level deep.
 const LEVELS: usize = 3;
 
-/// Rows of a node that are looked at before a fit ends: a few rows of another cluster can hide from a smaller number.
+/// Number of rows of a node to judge before a fit ends. A smaller number could miss a few rows of another cluster.
 const LAST_LOOK: usize = 512;
 
-/// Share of the units up to which new ones are few: they are no reason to try moves again, nor to put off rows.
+/// New units are few if they are at most this fraction of all units. They are then no reason to try moves again, or to
+/// postpone the passes over rows.
 const FEW: f64 = 0.01;
 
 impl<F: Scalar> Engine<'_, F> {
-    /// Opens nodes if it is time to, or if nothing else is left to do. Returns whether any was opened.
+    /// Opens nodes if it is time to, or if nothing else is left to do. Returns whether any node was opened.
     pub(super) fn open_nodes(
         &self,
         executor: &mut dyn Executor,
@@ -33,11 +35,11 @@ impl<F: Scalar> Engine<'_, F> {
         let Some(settings) = self.settings.units.tree().filter(|_| !position.tree.is_refined) else {
             return Ok(false);
         };
-        // A run that goes on from here has done so before.
+        // A run that resumes from a checkpoint has already opened nodes before this pass.
         if let Some((_, opened)) = position.tree.last.filter(|(pass, _)| *pass == position.pass) {
             return Ok(opened);
         }
-        // The components of the start say where nodes are too coarse for them.
+        // Before the first pass the initial components already show which nodes are too coarse for them.
         let max_passes = self.settings.max_passes;
         let is_late = settings.refine && position.pass >= max_passes - max_passes.div_ceil(4);
         if position.pass > 0 && !is_settled && !is_late && position.tree.waited < settings.expand_every {
@@ -57,7 +59,7 @@ impl<F: Scalar> Engine<'_, F> {
             position.tree.is_refined = true;
         }
         if is_refined || !is_few(n_new) {
-            // What was no gain for nodes may be one for their children.
+            // A move that did not gain with the nodes may gain with their children.
             position.moves.end_waits();
         }
         let opened = is_refined || n_new > 0;
@@ -74,7 +76,7 @@ impl<F: Scalar> Engine<'_, F> {
         is_settled: bool,
     ) -> Result<usize> {
         let levels = match settings.rule {
-            // Components of the start would become one in nodes that are too coarse: all that are worth it are opened.
+            // In nodes that are too coarse several initial components would become one. So all levels may be opened.
             OpeningRule::Gain if position.pass == 0 => usize::MAX,
             OpeningRule::Gain => LEVELS,
             OpeningRule::Responsibility => 1,
@@ -82,9 +84,9 @@ impl<F: Scalar> Engine<'_, F> {
         self.open_levels(settings, executor, position, levels, if is_settled { LAST_LOOK } else { STANDING })
     }
 
-    /// Opens all nodes by one level before a fit ends on nodes, where a component could still be divided. Nothing
-    /// disagrees in the nodes of a component that stands for two clusters, so no rule opens them (Kurihara et al. 2006
-    /// open the nodes of components that they split). Returns the number of units added.
+    /// Opens all nodes by one level before a fit ends on nodes, if moves could still split a component. All rows in the
+    /// nodes of a component that covers two clusters prefer that component, so no rule opens these nodes (Kurihara et
+    /// al. 2006 open the nodes of components that they split). Returns the number of units added.
     fn open_for_moves(
         &self,
         settings: &TreeSettings,
@@ -93,12 +95,12 @@ impl<F: Scalar> Engine<'_, F> {
     ) -> Result<usize> {
         let n_components = position.memo.total().n_components();
         let divides = self.round.as_ref().is_some_and(|round| !round.growing().is_empty());
-        // With nothing found since the last time it has ended.
+        // If there are as many components as when nodes were last opened for moves, the moves have found nothing since.
         if !settings.for_moves || !divides || position.tree.looked == Some(n_components) {
             return Ok(0);
         }
         position.tree.looked = Some(n_components);
-        // Every value is above this one.
+        // Every value exceeds this tolerance.
         let all = TreeSettings { tolerance: -1.0, ..*settings };
         self.open_levels(&all, executor, position, 1, STANDING)
     }
@@ -121,7 +123,7 @@ impl<F: Scalar> Engine<'_, F> {
             let question = JudgeNodes { rule, tolerance, seed, n_rows, fresh: level > 0 };
             let mut judged = ask(executor, question, Some(&globals))?;
             let mut room = settings.budget.map_or(usize::MAX, |budget| budget.saturating_sub(judged.n_units));
-            // The largest first, as far as there is room.
+            // The most valuable nodes first, within the budget.
             judged.candidates.sort_by(|(a, x), (b, y)| {
                 (y.value * y.mass).total_cmp(&(x.value * x.mass)).then(a.cmp(b)).then(x.node.cmp(&y.node))
             });

@@ -40,14 +40,14 @@ pub struct Position {
     pub tree: TreePosition,
 }
 
-/// Where a run stands with its trees.
+/// The state of the trees of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct TreePosition {
     /// Passes since nodes were last judged.
     pub(super) waited: usize,
-    /// How often they have been judged.
+    /// Number of times that nodes have been judged.
     pub(super) rounds: u64,
-    /// The pass before which they were judged last, and whether any was opened.
+    /// The pass before which nodes were last judged, and whether any node was opened then.
     pub(super) last: Option<(usize, bool)>,
     /// Whether units are rows now.
     pub(super) is_refined: bool,
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_named() {
+    fn the_argument_that_differs_is_named() {
         let bytes = identity("7").write(&position(), 0.0, &mut Nothing).expect("serialisable");
         let message =
             |identity: &Identity, n_batches, n_statistics| match identity.read(&bytes, n_batches, n_statistics) {

@@ -81,9 +81,6 @@ impl<'a, F: Scalar> Prepared<'a, F> {
     }
 
     /// Returns an executor of the batches in this process.
-    ///
-    /// # Errors
-    /// As [`InProcess::new`].
     pub(super) fn executor(&self) -> Result<InProcess<'_, F>> {
         InProcess::new(
             self.settings.units.kind(),
@@ -109,9 +106,6 @@ impl<'a, F: Scalar> Prepared<'a, F> {
     }
 
     /// Returns the position of a new run.
-    ///
-    /// # Errors
-    /// As [`Beginning::memo`].
     pub(super) fn start(&self) -> Result<Position> {
         let Job { rows, init, settings, .. } = *self.job;
         let k = self.sizes.components;
@@ -209,9 +203,9 @@ fn first_rows<F: Scalar>(rows: &dyn Dataset<F>, settings: &Settings) -> Result<B
     let mut keyed: Vec<(u64, u32)> = Vec::new();
     let mut last = u64::MAX;
     for row in (0..rows.n_rows()).filter(|&row| has_mass(row)) {
-        let own = key(settings.seed, [Purpose::Collection as u64, u64::MAX, row as u64]);
-        if own <= last {
-            keyed.push((own, row as u32));
+        let row_key = key(settings.seed, [Purpose::Collection as u64, u64::MAX, row as u64]);
+        if row_key <= last {
+            keyed.push((row_key, row as u32));
         }
         // Pruned from time to time, so that memory does not grow with the data.
         if keyed.len() >= 2 * most {
@@ -223,8 +217,8 @@ fn first_rows<F: Scalar>(rows: &dyn Dataset<F>, settings: &Settings) -> Result<B
     keyed.sort_unstable();
     keyed.truncate(most);
     keyed.sort_unstable_by_key(|(_, row)| *row);
-    let (keys, own): (Vec<_>, Vec<_>) = keyed.into_iter().unzip();
-    let units = rows.pick(&own)?;
+    let (keys, picked): (Vec<_>, Vec<_>) = keyed.into_iter().unzip();
+    let units = rows.pick(&picked)?;
     let mut bag = Bag { keys, ..Bag::default() };
     bag.rows.extend(&units, &(0..units.len() as u32).collect::<Vec<_>>());
     Ok(bag)

@@ -58,10 +58,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The settings of a fit of which the user asks nothing: memoized, with moves if the model takes them.
-    ///
-    /// # Errors
-    /// As [`Specification::weights`].
+    /// The settings of a fit for which the user has chosen nothing: memoized, with moves if the model supports them.
     pub fn usual(specification: &Specification) -> Result<Self> {
         let Named { name, parameters } = &specification.likelihood;
         let takes_moves = specification.objective == Objective::Variational

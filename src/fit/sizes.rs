@@ -55,21 +55,21 @@ fn n_components(
     settings: &Settings,
     Extent { rows: n, units, nouns, .. }: Extent,
 ) -> Result<usize> {
-    let (own, asked) = (specification.weights()?.n_components(), settings.n_components);
+    let (fixed, asked) = (specification.weights()?.n_components(), settings.n_components);
     if let Some(asked) = asked {
         let refuse = |allowed: String| Err(Error::invalid("n_components", asked, allowed));
-        match own {
+        match fixed {
             _ if !(1..=units).contains(&asked) => return refuse(format!("an integer from 1 to {units}, or None")),
-            Some(own) if own != asked => return refuse(format!("{own}, the number of the process")),
+            Some(fixed) if fixed != asked => return refuse(format!("{fixed}, the number of the process")),
             _ => {}
         }
     }
     let given = init.n_components(n)?;
     let default = if settings.moves.grow() { 1 } else { DEFAULT_COMPONENTS.min(n) };
-    let k = asked.or(own).or(given).unwrap_or(default);
+    let k = asked.or(fixed).or(given).unwrap_or(default);
     if k == 0 || k > units {
         let allowed = format!("at most {units}, the number of {}", nouns.units);
-        return Err(match own {
+        return Err(match fixed {
             Some(_) => Error::invalid(nouns.n_components, k, allowed),
             None => Error::invalid("init", format!("of {k} components"), allowed),
         });

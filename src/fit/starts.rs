@@ -94,8 +94,8 @@ impl<F: Scalar> Job<'_, F> {
     ) -> Result<Ended> {
         let outcomes = side_by_side(seeds.len(), |run| {
             let settings = Settings { seed: seeds[run], n_components, ..self.settings.clone() };
-            let own = Job { settings: &settings, ..*self };
-            let outcome = fit(&own, checkpoint, &OfRun { run, observer }, cancel);
+            let job = Job { settings: &settings, ..*self };
+            let outcome = fit(&job, checkpoint, &OfRun { run, observer }, cancel);
             if outcome.is_err() {
                 cancel.cancel();
             }
@@ -208,8 +208,9 @@ mod tests {
             with_job(grows, |job| {
                 let n_occupied = |fit: &Fitted| fit.summary.counts.iter().filter(|&&count| count >= 0.5).count();
                 let n_wide = grows.then(|| (2 * n_occupied(&by_hand(job, SEEDS[0], None)) + 10).min(60));
-                let own = |at: usize| if at % 2 == 1 && grows { n_wide } else { job.settings.n_components };
-                let fits = SEEDS.iter().enumerate().map(|(at, &seed)| by_hand(job, seed, own(at)));
+                let n_components =
+                    |start: usize| if start % 2 == 1 && grows { n_wide } else { job.settings.n_components };
+                let fits = SEEDS.iter().enumerate().map(|(start, &seed)| by_hand(job, seed, n_components(start)));
                 let best = fits.max_by(|a, b| a.elbo.total_cmp(&b.elbo)).expect("five");
                 for (threads, in_turn) in [(1, false), (1, true), (3, false), (3, true)] {
                     let starts = Starts { seeds: &SEEDS, in_turn };
@@ -227,8 +228,8 @@ mod tests {
         for (interrupts, reason) in [(false, StopReason::Callback), (true, StopReason::Interrupted)] {
             with_job(false, |job| {
                 let cancel = Cancel::default();
-                let own = interrupts.then(|| cancel.clone());
-                let stops = Stops { passes: AtomicUsize::new(0), most: 7, cancel: own };
+                let interrupt = interrupts.then(|| cancel.clone());
+                let stops = Stops { passes: AtomicUsize::new(0), most: 7, cancel: interrupt };
                 let starts = Starts { seeds: &SEEDS, in_turn: true };
                 let found = job.best_of(starts, Resumed::default(), &stops, &cancel).expect("a first run");
                 assert_eq!((found.stop_reason, stops.passes.into_inner()), (reason, 7));

@@ -1,4 +1,5 @@
-//! Whether trees pay: a trial on a few rows, judged by the units that it needs, never by seconds.
+//! Decides whether trees pay off, by the number of units that a fit of a few rows needs. Times play no role, so the
+//! decision is reproducible.
 
 use crate::data::{DenseRows, TableRows};
 use crate::error::{Error, Result};
@@ -9,14 +10,14 @@ use crate::parallel::Cancel;
 use crate::simd::Scalar;
 use crate::visits::{FEW_ROWS, TreeSettings, UnitKind, UnitOptions, WordOptions};
 
-/// Rows of the trial.
+/// Number of rows of the trial.
 const ROWS: usize = FEW_ROWS;
-/// Rows that a unit must stand for.
+/// Average number of rows that a unit must represent for trees to pay off.
 const ROWS_A_UNIT: usize = 8;
-/// Passes of the trial.
+/// Maximum number of passes of the trial.
 const PASSES: usize = 60;
 
-/// The settings of a run, in which it is decided whether there are trees.
+/// Returns the settings of a run, with the decision whether to use trees.
 ///
 /// # Errors
 /// [`Error::Cancelled`]; [`Error::Source`].
@@ -43,14 +44,14 @@ fn pays<F: Scalar>(job: &Job<'_, F>, tree: TreeSettings, cancel: &Cancel) -> Res
     let weights: Vec<f64> = (0..ROWS).map(|row| units.mass(row)).collect();
     let table = DenseRows::new(values, d);
     let rows = TableRows { rows: &table, weights: job.rows.weights().map(|_| &weights[..]) };
-    let own = job.init.n_components(n)?;
+    let n_initial = job.init.n_components(n)?;
     let by_row = matches!(job.init, Init::Labels(_) | Init::Table(_));
     let init = if by_row { &Init::KmeansPlusPlus } else { job.init };
-    // What counts is the number of nodes that the rule needs.
+    // Only the nodes that the rule opens count, so nodes are opened neither for rows at the end nor for moves.
     let tree = TreeSettings { refine: false, budget: Some(ROWS / ROWS_A_UNIT), for_moves: false, ..tree };
     let units = UnitOptions::Nodes(tree);
     let settings = Settings {
-        n_components: job.settings.n_components.or(own.filter(|_| by_row)),
+        n_components: job.settings.n_components.or(n_initial.filter(|_| by_row)),
         batches: Cut::Number(1),
         shuffle: false,
         max_passes: PASSES,
@@ -59,10 +60,10 @@ fn pays<F: Scalar>(job: &Job<'_, F>, tree: TreeSettings, cancel: &Cancel) -> Res
     };
     let trial = Job { specification: job.specification, rows: &rows, init, settings: &settings };
     match fit(&trial, None, &(), cancel) {
-        // One that would open more stops just below its budget.
+        // A trial that needs more nodes stops just below its budget.
         Ok(fitted) => Ok(fitted.history.last().is_some_and(|last| last.n_units < ROWS / ROWS_A_UNIT * 9 / 10)),
         Err(error @ (Error::Cancelled | Error::Source { .. })) => Err(error),
-        // What is wrong with all rows is said of all rows.
+        // The fit of all rows will report an error that concerns them.
         Err(_) => Ok(false),
     }
 }

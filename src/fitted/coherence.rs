@@ -60,11 +60,11 @@ pub fn coherence<F: Scalar>(
     let n_documents = n_documents as f64;
     try_map(words.len() / n.max(1), |topic| {
         cancel.check()?;
-        let own: Vec<usize> =
+        let present: Vec<usize> =
             words[topic * n..][..n].iter().map(place).filter(|&place| both(place, place) > 0.0).collect();
         let (mut sum, mut n_pairs) = (0.0, 0.0);
-        for (at, &later) in own.iter().enumerate() {
-            for &earlier in &own[..at] {
+        for (index, &later) in present.iter().enumerate() {
+            for &earlier in &present[..index] {
                 let (joint, of_later, of_earlier) = (both(later, earlier), both(later, later), both(earlier, earlier));
                 sum += match measure {
                     Coherence::Umass => ((joint + 1.0) / of_earlier).ln(),

@@ -1,4 +1,4 @@
-//! Where a fit of several starts stands.
+//! The state of a fit from several starts.
 
 use crate::error::{Error, Result};
 use crate::fitted::{Fitted, StopReason};

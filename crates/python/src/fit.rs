@@ -24,14 +24,14 @@ pub fn fit(
     observer: GivenObserver<'_>,
 ) -> PyResult<FitState> {
     let specification = specification.read()?;
-    let (own, labels) = (settings.read(&specification)?, init.labels()?);
+    let (run_settings, labels) = (settings.read(&specification)?, init.labels()?);
     let init = init.read(&labels)?;
     let weights = self::weights(weights.as_ref())?;
     let resumed = observer.checkpoint.as_ref().map(GivenCheckpoint::read).unwrap_or_default();
     let starts = Starts { seeds: &settings.seeds, in_turn: observer.in_turn };
     let reports = observer.reports();
     let fitted = with_data!(rows, weights, |data| run(py, settings.threads, observer.show(), |cancel, events| {
-        let job = Job { specification: &specification, rows: &data, init: &init, settings: &own };
+        let job = Job { specification: &specification, rows: &data, init: &init, settings: &run_settings };
         job.best_of(starts, resumed, &reports(events), cancel)
     }))?;
     Ok(FitState::new(fitted))

@@ -35,11 +35,11 @@ pub fn check_sampler(name: &str, parameters: Bound<'_, PyDict>) -> PyResult<()> 
     caught(|| build(name, &parameters).map(|_| ()).map_err(|error| to_python(&error)))
 }
 
-/// Refuses a model whose partitions no chain samples.
+/// Refuses a model whose partitions no sampler supports.
 #[pyfunction]
 pub fn check_model(likelihood: GivenPair<'_>, process: GivenPair<'_>) -> PyResult<()> {
-    let own = specification(&likelihood, &process, Objective::Variational.name(), false)?;
-    caught(|| stickbreak::mcmc::check_model(&own).map(drop).map_err(|error| to_python(&error)))
+    let mixture = specification(&likelihood, &process, Objective::Variational.name(), false)?;
+    caught(|| stickbreak::mcmc::check_model(&mixture).map(drop).map_err(|error| to_python(&error)))
 }
 
 /// The likelihood with which to sample, and the fit that estimated its parameters, if any were None.
@@ -161,7 +161,7 @@ pub fn sample<'py>(
     let init = start(given.as_deref(), &name).map_err(|error| to_python(&error))?;
     let limit = plan.max_seconds.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
     let GivenPlan { draws, warmup, thin, chains, seed, threads, .. } = plan;
-    let own = ChainPlan { draws, warmup, thin, chains, seed, limit };
+    let plan = ChainPlan { draws, warmup, thin, chains, seed, limit };
     let started = Instant::now();
     let room = partitions.as_slice_mut()?;
     let reports = observer.reports();
@@ -174,8 +174,8 @@ pub fn sample<'py>(
             sampler.check(target.n_rows())?;
             sampler.prepare(&target, seed, cancel)?;
             let (sampler, labels) = (sampler.as_ref(), labels.as_slice());
-            let identity = identity(&target, sampler, labels, own, &grounds);
-            let sampling = Sampling { target: &target, sampler, labels, plan: own, started, identity };
+            let identity = identity(&target, sampler, labels, plan, &grounds);
+            let sampling = Sampling { target: &target, sampler, labels, plan, started, identity };
             let resumed = checkpoint.map(|bytes| resume(bytes, &sampling)).transpose()?;
             let outcome = sampling.run(room, resumed, &reports(events), cancel)?;
             Ok((outcome, SampledModel { grounds }))
@@ -251,7 +251,10 @@ fn draws_of<'a>(labels: &'a [i32], traced: &'a [f64], n: usize) -> Result<Vec<Pr
     if n == 0 || n_draws == 0 || labels.len() != n * n_draws || traced.len() != n_traced * n_draws {
         return Err(Error::Format { message: "draws that do not fit the rows".to_owned() });
     }
-    let draw = |at: usize| Predictive { labels: &labels[at * n..][..n], traced: &traced[at * n_traced..][..n_traced] };
+    let draw = |index: usize| Predictive {
+        labels: &labels[index * n..][..n],
+        traced: &traced[index * n_traced..][..n_traced],
+    };
     Ok((0..n_draws).map(draw).collect())
 }
 
