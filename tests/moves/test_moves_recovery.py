@@ -10,7 +10,7 @@ import stickbreak as sb
 from cases import separated_mixture
 from growing import MOVES, assert_sound
 
-N, TRUE = 2000, 4
+N, TRUE = 1000, 4
 
 
 def real(seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -186,8 +186,8 @@ def test_clusters_that_hide_in_each_other() -> None:
     """
     rng = np.random.default_rng(0)
     grid = 2.0 * np.stack(np.meshgrid(*[np.arange(3.0)] * 3), axis=-1).reshape(-1, 3)
-    labels = rng.integers(len(grid), size=50_000)
-    rows = grid[labels] + rng.standard_normal((50_000, 3))
+    labels = rng.integers(len(grid), size=20_000)
+    rows = grid[labels] + rng.standard_normal((20_000, 3))
     model = sb.Mixture(likelihood=sb.Gaussian(prior="rule"), process=sb.DirichletProcess())
     grown = sb.fit(model, rows, sb.Memoized(max_passes=30, moves=MOVES["births"]), progress=False)
     true = sb.fit(model, rows, sb.Memoized(max_passes=15), init=labels, progress=False)
@@ -256,7 +256,7 @@ def test_births_tell_overlapping_clusters_apart(seed: int, sparsity: str | None)
     """Rows belong to several components here, and so do most of those that parts are made of."""
     rng = np.random.default_rng(seed)
     means = rng.normal(scale=1.5, size=(17, 5))
-    labels = rng.integers(17, size=6000)
+    labels = rng.integers(17, size=3000)
     rows = rng.normal(means[labels])
     model = sb.Mixture(likelihood=sb.KnownCovarianceGaussian(covariance=np.eye(5)))
     others = (sb.Merge(), sb.Delete())

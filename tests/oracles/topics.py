@@ -16,9 +16,11 @@ def log_beta(theta: Array) -> Array:
 
 def top(weights: Array, width: int) -> Array:
     """Return responsibilities that keep the `width` largest log weights of each row; ties go to the lower column."""
-    order = np.argsort(-weights, axis=1, kind="stable")[:, :width]
-    kept = np.full_like(weights, -np.inf)
-    np.put_along_axis(kept, order, np.take_along_axis(weights, order, 1), 1)
+    kept = weights
+    if width < weights.shape[1]:
+        order = np.argsort(-weights, axis=1, kind="stable")[:, :width]
+        kept = np.full_like(weights, -np.inf)
+        np.put_along_axis(kept, order, np.take_along_axis(weights, order, 1), 1)
     shares = np.exp(kept - kept.max(axis=1, keepdims=True))
     return shares / shares.sum(axis=1, keepdims=True)
 

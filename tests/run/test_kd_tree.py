@@ -162,8 +162,11 @@ def test_the_bound_never_falls(
     assert found.evaluate(rows) >= found.elbo - 1e-8 * (1 + abs(found.elbo))
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("algorithm", [sb.Full(moves=USUAL), sb.Memoized(batches=3, moves=USUAL)], ids=["full", "memo"])
+@pytest.mark.parametrize(
+    ("algorithm", "dtype"),
+    [(sb.Full(moves=USUAL), np.float32), (sb.Memoized(batches=3, moves=USUAL), np.float64)],
+    ids=["full", "memo"],
+)
 def test_refining_ends_with_rows(algorithm: Any, dtype: type) -> None:
     """First few nodes, then all rows, and at the end a bound as good as that of rows alone from the same start."""
     rows = clusters(20_000, 2).astype(dtype)
@@ -178,7 +181,7 @@ def test_refining_ends_with_rows(algorithm: Any, dtype: type) -> None:
 
 def test_nothing_is_left_to_open_at_the_end() -> None:
     """A fit that has converged on nodes has no node worth opening: another round leaves it as it is."""
-    rows = clusters(20_000, 2)
+    rows = clusters(8000, 2)
     found = fit(rows, tree())
     assert found.stop_reason is sb.StopReason.CONVERGED
     assert found.history[-1].n_units < 2000
@@ -221,7 +224,7 @@ def test_few_rows_are_units_from_the_start(algorithm: Any) -> None:
 
 def test_nodes_are_opened_for_moves() -> None:
     """No rule opens nodes in which one component has all rows, so before the end all are opened once for births."""
-    rows = clusters(20_000, 2, k=8, separation=8.0)
+    rows = clusters(8000, 2, k=8, separation=8.0)
     assert fit(rows, None).n_components == 8
     for depth in (1, 2, 6):
         found = fit(rows, tree(depth=depth))
@@ -397,7 +400,7 @@ def test_a_start_of_many_components_is_not_lost() -> None:
     """Nodes too coarse for the components of a start would merge them, so they are opened before the first pass."""
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((17_000, 6)) * rng.gamma(1.0, size=(17_000, 1))
-    algorithm = sb.Full(max_passes=150)
+    algorithm = sb.Full(max_passes=60)
     found, flat = (fit(rows, units, algorithm, n_components=8) for units in (sb.KdTree(), None))
     assert found.objective >= flat.objective - 1e-3 * abs(flat.objective)
 
