@@ -16,7 +16,8 @@ mod stream;
 mod tree;
 
 pub use batches::{ArrayBatches, BatchSource, CallbackBatches, whole};
-use batches::{OTHER_VALUES, Prints, batch_range, cut_fingerprint, print_of_values};
+pub(crate) use batches::OTHER_VALUES;
+use batches::{Prints, batch_range, cut_fingerprint, print_of_values};
 pub use coordinates::{Coordinates, Dependent, Freedom};
 pub use dataset::{Dataset, TableRows};
 pub use directions::{Informative, Strays, informative, strays};

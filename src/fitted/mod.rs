@@ -2,6 +2,7 @@
 
 mod clusters;
 mod coherence;
+mod completion;
 mod densities;
 mod draws;
 mod history;
@@ -14,8 +15,8 @@ mod topics;
 
 pub use clusters::{Join, Joins};
 pub use coherence::{Coherence, coherence};
+pub use completion::Completion;
 pub use densities::log_densities;
 pub use history::{Record, StopReason};
 pub use packs::{Packs, Prediction};
 pub use result::{Assigned, Fitted};
-pub use topics::Completion;

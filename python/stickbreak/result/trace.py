@@ -303,7 +303,7 @@ class Trace:
         if outside.size or not 0 < len(chosen) <= _MOST_SIMILAR:
             found = f"{outside[0]}" if outside.size else f"{len(chosen)} rows"
             raise checks.invalid_argument("rows", found, allowed)
-        labels = self.partitions.reshape(-1, n)[:, chosen.tolist()]
+        labels = self.partitions.reshape(-1, n).take(chosen.tolist(), axis=1)
         return _core.similarity(labels, checks.threads(threads))
 
     def log_predictive(self, X: ArrayLike, *, threads: int | None = None) -> NDArray[np.float64]:
