@@ -104,6 +104,11 @@ pub fn alone<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
+/// Number of tasks that run at once.
+pub fn n_threads() -> usize {
+    if ALONE.get() { 1 } else { rayon::current_num_threads() }
+}
+
 /// Divides `0..n` into ranges of at most `size`, in order.
 pub fn blocks(n: usize, size: usize) -> impl ExactSizeIterator<Item = Range<usize>> + Clone {
     (0..n.div_ceil(size)).map(move |i| i * size..n.min((i + 1) * size))

@@ -131,7 +131,7 @@ impl Prints {
 }
 
 /// Error message if a batch, or a piece of it, differs from its first reading.
-pub(super) const OTHER_VALUES: &str =
+pub(crate) const OTHER_VALUES: &str =
     "it has other values than when it was read first; every reading must bring the same rows";
 
 /// The fingerprint of the values of a batch.

@@ -15,8 +15,9 @@ mod seen;
 mod stream;
 mod tree;
 
+pub(crate) use batches::OTHER_VALUES;
 pub use batches::{ArrayBatches, BatchSource, CallbackBatches, whole};
-use batches::{OTHER_VALUES, Prints, batch_range, cut_fingerprint, print_of_values};
+use batches::{Prints, batch_range, cut_fingerprint, print_of_values};
 pub use coordinates::{Coordinates, Dependent, Freedom};
 pub use dataset::{Dataset, TableRows};
 pub use directions::{Informative, Strays, informative, strays};

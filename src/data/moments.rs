@@ -350,12 +350,12 @@ impl<F: Scalar> FirstReading<F> {
             cancel.check()?;
             for unit in range {
                 let (number, weight) = (units.row_number(unit), units.mass(unit));
-                let (columns, values) = table.row(number);
                 self.mass += weight;
-                for (&column, &value) in columns.iter().zip(values) {
+                for (column, value) in table.entries(number, self.sums.len()) {
                     allowed.check("data", value, number, column as usize)?;
                     self.sums[column as usize] += weight * value.to_f64();
                 }
+                let (columns, values) = table.row(number);
                 let bits = values.iter().map(|value| value.to_f64().to_bits());
                 let columns = columns.iter().map(|&column| column.into());
                 self.fingerprint = fingerprint(self.fingerprint, columns.chain(bits).chain([weight.to_bits()]));

@@ -41,9 +41,20 @@ pub struct Csr<'a, F> {
 
 impl<'a, F> Csr<'a, F> {
     /// Columns and values of one row.
+    ///
+    /// Another thread may change an array in memory while it is read. So readers of columns skip those that the table
+    /// does not have ([`Csr::entries`]), and the next reading of the batch refuses it (`data/seen.rs`).
     pub fn row(&self, row: usize) -> (&'a [u32], &'a [F]) {
         let range = self.starts[row] as usize..self.starts[row + 1] as usize;
         (&self.columns[range.clone()], &self.values[range])
+    }
+}
+
+impl<F: Copy> Csr<'_, F> {
+    /// The entries of one row in columns below `n_columns`.
+    pub fn entries(&self, row: usize, n_columns: usize) -> impl Iterator<Item = (u32, F)> {
+        let (columns, values) = self.row(row);
+        columns.iter().copied().zip(values.iter().copied()).filter(move |(column, _)| (*column as usize) < n_columns)
     }
 }
 
@@ -131,8 +142,7 @@ impl<F: Real> Rows<F> for CsrRows<'_, F> {
 
     fn read_row(&self, row: usize, out: &mut [F]) {
         out.fill(F::ZERO);
-        let (columns, values) = self.table.row(row);
-        columns.iter().zip(values).for_each(|(&column, &value)| out[column as usize] += value);
+        self.table.entries(row, out.len()).for_each(|(column, value)| out[column as usize] += value);
     }
 }
 

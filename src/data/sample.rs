@@ -64,9 +64,10 @@ impl Sample {
         if let Some(csr) = units.csr() {
             let (columns, starts) = self.sparse.get_or_insert_with(|| (Vec::new(), vec![0]));
             for &unit in list {
-                let (columns_of_row, values) = csr.row(units.row_number(unit as usize));
-                columns.extend_from_slice(columns_of_row);
-                self.values.extend(values.iter().map(|value| value.to_f64()));
+                for (column, value) in csr.entries(units.row_number(unit as usize), self.n_columns) {
+                    columns.push(column);
+                    self.values.push(value.to_f64());
+                }
                 starts.push(self.values.len() as u64);
             }
         } else {

@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::data::{BatchSource, Coordinates, Dataset, RowUnits};
-use crate::error::Result;
+use crate::data::{Allowed, BatchSource, Coordinates, Csr, Dataset, OTHER_VALUES, RowUnits};
+use crate::error::{Error, Result};
+use crate::parallel::{blocks, try_map};
 use crate::real::Real;
+
+/// Number of rows that one task checks.
+const BLOCK: usize = 1024;
 
 /// A dataset seen in coordinates.
 pub struct SeenRows<'a, F: Real> {
@@ -37,7 +41,7 @@ impl<F: Real> Dataset<F> for SeenRows<'_, F> {
 
     fn batches(&self, n_batches: usize, shuffle: Option<u64>, content: u64) -> Result<Box<dyn BatchSource<F> + '_>> {
         let source = self.rows.batches(n_batches, shuffle, content)?;
-        Ok(Box::new(SeenBatches { source, coordinates: Arc::clone(self.coordinates) }))
+        Ok(Box::new(SeenBatches { source, coordinates: Arc::clone(self.coordinates), allowed: None }))
     }
 
     fn can_seek(&self) -> bool {
@@ -55,6 +59,33 @@ pub struct SeenBatches<'a, F: Real> {
     pub source: Box<dyn BatchSource<F> + 'a>,
     /// The coordinates.
     pub coordinates: Arc<Coordinates>,
+    /// Allowed values of sparse rows. They are read in place, and another thread may change them after they were
+    /// accepted, so each loading of a batch checks them again.
+    pub allowed: Option<Allowed>,
+}
+
+/// Refuses sparse rows whose columns are not ascending columns of the table, or whose values are not allowed.
+fn check_unchanged<F: Real>(units: &RowUnits<'_, F>, table: Csr<'_, F>, allowed: &Allowed, batch: usize) -> Result<()> {
+    let failed = |message| Error::Source { batch: Some(batch), message };
+    let ranges: Vec<_> = blocks(units.len(), BLOCK).collect();
+    let d = units.dimension();
+    try_map(ranges.len(), |index| {
+        for row in ranges[index].clone().map(|unit| units.row_number(unit)) {
+            let mut least = 0;
+            for (column, value) in table.entries(row, usize::MAX).map(|(column, value)| (column as usize, value)) {
+                if column < least || column >= d {
+                    return Err(failed(OTHER_VALUES.to_owned()));
+                }
+                if !allowed.has(value.to_f64(), column) {
+                    let error = allowed.check("data", value, row, column).err();
+                    return Err(failed(error.map_or_else(String::new, |error| format!("{error}; ")) + OTHER_VALUES));
+                }
+                least = column + 1;
+            }
+        }
+        Ok(())
+    })
+    .map(drop)
 }
 
 impl<F: Real> BatchSource<F> for SeenBatches<'_, F> {
@@ -67,7 +98,11 @@ impl<F: Real> BatchSource<F> for SeenBatches<'_, F> {
     }
 
     fn load(&self, batch: usize) -> Result<RowUnits<'_, F>> {
-        Ok(self.source.load(batch)?.seen_through(&self.coordinates))
+        let units = self.source.load(batch)?;
+        if let (Some(allowed), Some(table)) = (&self.allowed, units.csr()) {
+            check_unchanged(&units, table, allowed, batch)?;
+        }
+        Ok(units.seen_through(&self.coordinates))
     }
 
     fn can_replay(&self) -> bool {

@@ -70,7 +70,8 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         let source = rows.batches(sizes.batches, settings.shuffle.then_some(settings.seed), data.fingerprint)?;
         let earlier = if let Init::Summary { coordinates, .. } = init { Some(*coordinates) } else { None };
         let grounds = Grounds::of_survey(specification, rows, &data, earlier, Specification::resolve, cancel)?;
-        let source = Box::new(SeenBatches { source, coordinates: Arc::clone(&grounds.coordinates) });
+        let coordinates = Arc::clone(&grounds.coordinates);
+        let source = Box::new(SeenBatches { source, coordinates, allowed: Some(grounds.specification.allowed()?) });
         let Grounds { coordinates, specification, origin, .. } = &grounds;
         let model: Model<F> = specification.build_in(origin.clone(), coordinates)?;
         settings.moves.check(model.likelihood.as_ref(), model.process.as_ref(), model.objective)?;

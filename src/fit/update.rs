@@ -82,8 +82,8 @@ impl Fitted {
         if !off.is_empty() {
             return Err(off_support("X_new", &off));
         }
-        let source =
-            SeenBatches { source: Box::new(whole(rows, weights)?), coordinates: Arc::clone(&self.coordinates) };
+        let (source, coordinates) = (Box::new(whole(rows, weights)?), Arc::clone(&self.coordinates));
+        let source = SeenBatches { source, coordinates, allowed: Some(allowed) };
         let words = WordOptions { visits: self.documents, ..WordOptions::default() };
         let units = UnitOptions::usual(&self.specification, words)?;
         let local = LocalOptions {

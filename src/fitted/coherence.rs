@@ -1,9 +1,10 @@
 //! Coherence of topics: how often the words of a topic occur in the same documents (mathematics 11.7).
 
 use crate::data::{RowUnits, Rows};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::local_step::DocumentWords;
 use crate::parallel::{Cancel, try_map};
+use crate::room::check_room;
 use crate::simd::Scalar;
 
 /// A measure of coherence.
@@ -30,7 +31,7 @@ impl Coherence {
 /// first. Words that no document contains are left out; the result is NaN if fewer than two remain.
 ///
 /// # Errors
-/// [`crate::Error::Cancelled`].
+/// [`Error::InvalidArgument`] for `n` if the marks of the words do not fit in memory; [`Error::Cancelled`].
 pub fn coherence<F: Scalar>(
     rows: &dyn Rows<F>,
     words: &[u32],
@@ -43,6 +44,10 @@ pub fn coherence<F: Scalar>(
     let mut listed = words.to_vec();
     listed.sort_unstable();
     listed.dedup();
+    check_room(n_documents.div_ceil(64).saturating_mul(listed.len()), |size| {
+        let found = format!("{n} words a topic, whose marks in {n_documents} documents take {size}");
+        Error::invalid("n", found, "few enough words a topic to fit in memory")
+    })?;
     // One bit per document, set if the document contains the word.
     let mut marks = vec![vec![0_u64; n_documents.div_ceil(64)]; listed.len()];
     for document in 0..n_documents {

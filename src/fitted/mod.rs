@@ -2,6 +2,7 @@
 
 mod clusters;
 mod coherence;
+mod completion;
 mod densities;
 mod draws;
 mod history;
@@ -15,10 +16,10 @@ mod topics;
 
 pub use clusters::{Join, Joins};
 pub use coherence::{Coherence, coherence};
+pub use completion::Completion;
 pub use densities::log_densities;
 pub use history::{Record, StopReason};
 pub use packs::{Packs, Prediction};
 pub use result::{Assigned, Fitted};
 pub(crate) use standing::Ended;
 pub use standing::{Resumed, Standing};
-pub use topics::Completion;

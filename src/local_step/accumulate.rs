@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
-use crate::data::{RowBlock, SparseRows};
+use crate::data::RowBlock;
 use crate::error::Result;
 use crate::local_step::gather::Gather;
 use crate::local_step::order::{Order, Places};
@@ -140,7 +140,7 @@ fn sum_piece<F: Scalar>(
     work: &mut PieceSpace,
 ) -> PieceSum {
     let mut total = PieceSum { count: 0.0, entropy: 0.0, statistics: Sums::default() };
-    let sparse = step.sums_by_non_zeros(chunk.units).then_some(chunk.rows);
+    let by_non_zeros = step.sums_by_non_zeros(chunk.units);
     work.sums.reserve(step.likelihood.n_statistics());
     let masses = pairs.masses.as_deref();
     for range in blocks(piece.len(), GATHERED) {
@@ -151,14 +151,12 @@ fn sum_piece<F: Scalar>(
         total.count += count;
         total.entropy += entropy;
         let read = Read { units: &chunk.order.units, block: chunk.rows, places: rows };
-        if let Some(RowBlock::Sparse(SparseRows { table, numbers })) = sparse {
-            for &row in &*rows {
-                sums.mark(table.row(numbers[row as usize] as usize).0);
-            }
-        }
         chunk.units.add_statistics(step.likelihood, read, weights, sums.all(), gather);
+        if by_non_zeros {
+            sums.mark(gather.columns());
+        }
     }
-    total.statistics = work.sums.take(sparse.is_some());
+    total.statistics = work.sums.take(by_non_zeros);
     total
 }
 

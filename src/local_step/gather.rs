@@ -38,14 +38,19 @@ impl Gather {
                 Instructions::widest().run(GatherRows { from, dimension, list, to: rows });
                 RowBlock::Dense(rows)
             }
-            RowBlock::Sparse(from) => sparse.gather(from, list),
+            RowBlock::Sparse(from) => sparse.gather(from, dimension, list),
         };
         (gathered, space)
+    }
+
+    /// The columns of the sparse rows that were gathered last.
+    pub fn columns(&self) -> &[u32] {
+        &self.sparse.columns
     }
 }
 
 impl GatherSparse {
-    fn gather<F: Scalar>(&mut self, rows: SparseRows<'_, F>, list: &[u32]) -> RowBlock<'_, f64> {
+    fn gather<F: Scalar>(&mut self, rows: SparseRows<'_, F>, dimension: usize, list: &[u32]) -> RowBlock<'_, f64> {
         let Self { starts, columns, values, numbers } = self;
         starts.clear();
         starts.push(0);
@@ -53,9 +58,10 @@ impl GatherSparse {
         values.clear();
         numbers.clear();
         for (number, &row) in (0..).zip(list) {
-            let (columns_of_row, of_them) = rows.table.row(rows.numbers[row as usize] as usize);
-            columns.extend_from_slice(columns_of_row);
-            values.extend(of_them.iter().map(|value| value.to_f64()));
+            for (column, value) in rows.table.entries(rows.numbers[row as usize] as usize, dimension) {
+                columns.push(column);
+                values.push(value.to_f64());
+            }
             starts.push(values.len() as u64);
             numbers.push(number);
         }

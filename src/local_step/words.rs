@@ -41,12 +41,11 @@ impl<F: Scalar> DocumentWords<F> {
         let (zeros, mut row) = (vec![F::ZERO; all.n_columns], Vec::new());
         for document in 0..n {
             if let Some(table) = documents.csr() {
-                let (columns, values) = table.row(documents.row_number(document));
-                all.take(columns.iter().copied().zip(values));
+                all.take(table.entries(documents.row_number(document), all.n_columns));
             } else {
                 row.resize(all.n_columns, F::ZERO);
                 documents.read(std::iter::once(document), &zeros, &mut row);
-                all.take((0..).zip(&row));
+                all.take((0..).zip(row.iter().copied()));
             }
             let weight = all.weights[document];
             all.masses.extend(all.counts[all.starts[document]..].iter().map(|count| count * weight));
@@ -57,8 +56,8 @@ impl<F: Scalar> DocumentWords<F> {
         all
     }
 
-    fn take<'a>(&mut self, row: impl Iterator<Item = (u32, &'a F)>) {
-        for (word, &count) in row.filter(|(_, count)| **count > F::ZERO) {
+    fn take(&mut self, row: impl Iterator<Item = (u32, F)>) {
+        for (word, count) in row.filter(|(_, count)| *count > F::ZERO) {
             self.words.push(word);
             self.counts.push(count.to_f64());
         }

@@ -10,7 +10,7 @@ use crate::events::{Event, Observer, Sweep};
 use crate::fit::Identity;
 use crate::mcmc::clusters::n_distinct;
 use crate::mcmc::{Attempts, ChainState, Info, Sampler, Target, Turn};
-use crate::parallel::{Cancel, for_each};
+use crate::parallel::{Cancel, for_each, n_threads};
 use crate::rng::{Purpose, key, stream};
 use crate::room::check_room;
 
@@ -151,14 +151,15 @@ impl Sampling<'_> {
         self.finish(chains, cancel)
     }
 
-    /// Refuses a start whose clusters, over all chains, do not fit in memory.
+    /// Refuses a start whose clusters, over all chains, do not fit in memory, and a sampler whose steps do not.
     fn check_room(&self) -> Result<()> {
         let (clusters, chains) = (n_distinct(self.labels), self.plan.chains);
         let of_one = self.target.empty.len() + self.target.lane_len;
         check_room(of_one.saturating_mul(clusters).saturating_mul(chains), |size| {
             let found = format!("a start of {clusters} clusters, whose statistics in {chains} chains take {size}");
             Error::invalid("init", found, "a start whose clusters fit in memory, such as \"single\"")
-        })
+        })?;
+        self.sampler.check_room(self.target, chains.min(n_threads()))
     }
 
     fn is_late(&self) -> bool {

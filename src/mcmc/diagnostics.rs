@@ -1,25 +1,36 @@
 //! Effective sample sizes and R-hat of label-invariant quantities (Vehtari, Gelman, Simpson, Carpenter & Buerkner
 //! 2021), rank-normalised and computed on split chains.
 
-use crate::error::Result;
-use crate::parallel::{Cancel, try_map};
+use crate::error::{Error, Result};
+use crate::parallel::{Cancel, for_each_with};
+use crate::room::check_room;
 use crate::special::normal_quantile;
 
 /// Returns the fraction of draws in which two rows are in the same cluster, (m, m), from labels, (T, m).
 ///
 /// # Errors
-/// [`crate::Error::Cancelled`].
+/// [`Error::InvalidArgument`] for `rows` if the matrix does not fit in memory; [`Error::Cancelled`].
 pub fn similarity(labels: &[i32], m: usize, cancel: &Cancel) -> Result<Vec<f64>> {
-    let draws = labels.len() / m;
-    let found = try_map(m, |i| {
-        cancel.check()?;
-        let mut together = vec![0_u32; m];
-        for draw in labels.chunks_exact(m) {
-            together.iter_mut().zip(draw).for_each(|(count, &label)| *count += u32::from(label == draw[i]));
-        }
-        Ok(together.into_iter().map(|count| f64::from(count) / draws as f64).collect::<Vec<f64>>())
+    check_room(m.saturating_mul(m), |size| {
+        let found = format!("{m} rows, whose similarities take {size}");
+        Error::invalid("rows", found, "few enough rows that their similarities fit in memory")
     })?;
-    Ok(found.concat())
+    let (mut similarities, draws) = (vec![0.0; m * m], labels.len() / m);
+    let rows = similarities.chunks_exact_mut(m).enumerate().collect();
+    for_each_with(
+        rows,
+        || vec![0_u32; m],
+        |together, (i, row): (usize, &mut [f64])| {
+            cancel.check()?;
+            together.fill(0);
+            for draw in labels.chunks_exact(m) {
+                together.iter_mut().zip(draw).for_each(|(count, &label)| *count += u32::from(label == draw[i]));
+            }
+            row.iter_mut().zip(together).for_each(|(value, count)| *value = f64::from(*count) / draws as f64);
+            Ok(())
+        },
+    )?;
+    Ok(similarities)
 }
 
 /// The bulk effective sample size of draws of several chains, (chains, draws). NaN for constant or non-finite draws,

@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use crate::mcmc::{RowTable, Target};
 use crate::parallel::{Cancel, try_map};
 use crate::process::Occupancy;
+use crate::room::check_room;
 use crate::scoring::Row;
 use crate::special::log_sum_exp;
 
@@ -70,12 +71,28 @@ impl Weighed {
     }
 }
 
+/// Refuses draws and rows for which the draws that are scored together do not fit in memory.
+fn check_draws(target: &Target, draws: &[Predictive<'_>], new: &RowTable) -> Result<()> {
+    let most = draws.iter().flat_map(|draw| draw.labels).max().and_then(|&most| usize::try_from(most).ok());
+    // Other labels are refused later.
+    let clusters = most.map_or(0, |most| most + 1).min(target.n_rows());
+    let at_once = draws.len().min(AT_ONCE);
+    let of_draw = clusters.saturating_mul(target.empty.len() + 1).saturating_add(new.n_rows());
+    check_room(of_draw.saturating_mul(at_once), |size| {
+        let found =
+            format!("{} rows, for which {at_once} draws of up to {clusters} clusters take {size}", new.n_rows());
+        Error::invalid("X", found, "few enough rows, and a trace of few enough clusters, to fit in memory")
+    })
+}
+
 /// Returns the log of the posterior predictive density of each row of `new`, averaged over draws, nats, in the data's
 /// units.
 ///
 /// # Errors
-/// As [`Weighed::new`]; [`Error::Cancelled`].
+/// As [`Weighed::new`]; [`Error::InvalidArgument`] for `X` if the clusters and densities of some draws do not fit in
+/// memory; [`Error::Cancelled`].
 pub fn log_predictive(target: &Target, draws: &[Predictive<'_>], new: &RowTable, cancel: &Cancel) -> Result<Vec<f64>> {
+    check_draws(target, draws, new)?;
     let mut totals = vec![f64::NEG_INFINITY; new.n_rows()];
     for some in draws.chunks(AT_ONCE) {
         let scored = try_map(some.len(), |draw| {

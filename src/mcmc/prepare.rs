@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::data::{Rows, TableRows};
+use crate::data::{Coordinates, OTHER_VALUES, Rows, TableRows};
 use crate::error::{Error, Result};
 use crate::grounds::{Grounds, check_form, survey};
 use crate::likelihood::{self, Frame};
@@ -12,6 +12,7 @@ use crate::parallel::Cancel;
 use crate::parameters::Value;
 use crate::process::Partitions;
 use crate::registry::RESOLUTION;
+use crate::room::check_room;
 use crate::simd::Scalar;
 
 /// Refuses a model whose partitions have no closed-form posterior, before any rows are read. Otherwise returns its
@@ -47,19 +48,44 @@ impl Grounds {
     /// Builds the target of these rows.
     ///
     /// # Errors
-    /// As [`Target::new`].
+    /// As [`Target::new`]; [`Error::InvalidArgument`] for `data` if the rows in `f64` do not fit in memory;
+    /// [`Error::Source`] for sparse rows that another thread has changed.
     pub fn target<F: Scalar>(&self, rows: &dyn Rows<F>) -> Result<Target> {
         let Named { name, parameters } = &self.specification.likelihood;
         let frame = Frame { origin: self.origin.clone(), missing: self.specification.missing, words: false };
         let likelihood = likelihood::build::<f64>(name, parameters, frame)?;
-        let table = RowTable::new(rows, &self.coordinates, likelihood.origin());
+        let table = copy(rows, &self.coordinates, likelihood.origin(), "data")?;
         Target::new(likelihood, self.specification.partitions()?, table, self.coordinates.log_volume())
     }
 
     /// New rows in the form that a target needs.
-    pub fn table<F: Scalar>(&self, target: &Target, rows: &dyn Rows<F>) -> RowTable {
-        RowTable::new(rows, &self.coordinates, target.likelihood.origin())
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for `X` if the rows in `f64` do not fit in memory; [`Error::Source`] for sparse rows that
+    /// another thread has changed.
+    pub fn table<F: Scalar>(&self, target: &Target, rows: &dyn Rows<F>) -> Result<RowTable> {
+        copy(rows, &self.coordinates, target.likelihood.origin(), "X")
     }
+}
+
+/// Copies rows, unless the copy does not fit in memory.
+fn copy<F: Scalar>(
+    rows: &dyn Rows<F>,
+    coordinates: &Arc<Coordinates>,
+    origin: &[f64],
+    argument: &str,
+) -> Result<RowTable> {
+    let n = rows.n_rows();
+    // A stored value takes a number and half a number for its column.
+    let size = match rows.csr() {
+        Some(table) => n.saturating_add(table.values.len()).saturating_add(table.values.len().div_ceil(2)),
+        None => n.saturating_mul(origin.len()),
+    };
+    check_room(size, |size| {
+        Error::invalid(argument, format!("{n} rows, which take {size} as float64"), "few enough rows to fit in memory")
+    })?;
+    let table = RowTable::new(rows, coordinates, origin);
+    if table.has_its_columns() { Ok(table) } else { Err(Error::Source { batch: None, message: OTHER_VALUES.into() }) }
 }
 
 /// The specification without rounding cells (mathematics 10.5), which have no closed marginal likelihood.

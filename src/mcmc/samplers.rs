@@ -88,6 +88,14 @@ pub trait Sampler: Debug + Send + Sync {
     /// [`Error::Numerical`], [`Error::Cancelled`].
     fn step(&self, state: &mut ChainState, turn: &mut Turn<'_>) -> Result<Vec<Info>>;
 
+    /// Refuses a target for which the steps of this many chains at once do not fit in memory.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for `sampler`.
+    fn check_room(&self, _target: &Target, _at_once: usize) -> Result<()> {
+        Ok(())
+    }
+
     /// Refuses a number of rows that it does not support.
     ///
     /// # Errors

@@ -36,6 +36,14 @@ impl RowTable {
         Self { n_rows, dimension, values, sparse: None }
     }
 
+    /// Whether all columns of sparse rows are ascending columns of the table. Another thread may change an array between
+    /// its check and its copy.
+    pub fn has_its_columns(&self) -> bool {
+        let Some((starts, columns)) = &self.sparse else { return true };
+        let ascend = |pair: &[usize]| columns[pair[0]..pair[1]].is_sorted_by(|a, b| a < b);
+        starts.windows(2).all(ascend) && columns.iter().all(|&column| (column as usize) < self.dimension)
+    }
+
     /// Number of rows.
     pub fn n_rows(&self) -> usize {
         self.n_rows

@@ -53,10 +53,15 @@ pub fn each_row<F: Scalar>(rows: RowBlock<'_, F>, dimension: usize, mut take: im
             }
         }
         RowBlock::Sparse(rows) => {
-            for (number, (columns, values)) in rows.iter().enumerate() {
+            let mut columns = Vec::new();
+            for (number, &row) in rows.numbers.iter().enumerate() {
+                columns.clear();
                 wide.clear();
-                wide.extend(values.iter().map(|value| value.to_f64()));
-                take(number, Row::Sparse(columns, &wide));
+                for (column, value) in rows.table.entries(row as usize, dimension) {
+                    columns.push(column);
+                    wide.push(value.to_f64());
+                }
+                take(number, Row::Sparse(&columns, &wide));
             }
         }
     }

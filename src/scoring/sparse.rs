@@ -230,7 +230,9 @@ fn score_row<S: Simd, F: Scalar, const N: usize>(
     let mut sums: [F::Vector<S>; N] = std::array::from_fn(|vector| constants[vector]);
     let mut total = F::ZERO;
     for (&column, &value) in columns.iter().zip(values) {
-        let slopes = &table.slopes[column as usize * table.stride + first..][..width];
+        let start = column as usize * table.stride + first;
+        // Only a table that has changed meanwhile has other columns.
+        let Some(slopes) = table.slopes.get(start..start + width) else { continue };
         let slopes: &[F::Vector<S>] = bytemuck::cast_slice(slopes);
         let x = F::splat(simd, value);
         for vector in 0..N {

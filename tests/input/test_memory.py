@@ -12,6 +12,12 @@ PROGRAM = """
     import stickbreak as sb
 
     resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+
+    def leave(size):
+        """Let the process take only so many bytes more."""
+        pages = int(open("/proc/self/statm").read().split()[0])
+        resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + size, 3 << 30))
+
     rows = np.random.default_rng(0).normal(size=(400, {columns}))
     model = sb.Mixture(likelihood=sb.{likelihood}())
     try:
@@ -87,6 +93,44 @@ PROGRAM = """
             "sb.hierarchy(sb.Mixture(g), rows[:8], 'incremental').insert(rows.repeat(4, axis=0))",
             "X_new",
             "trees over 1608 rows, whose statistics take about",
+        ),
+        (
+            "Gaussian",
+            800,
+            "d = np.ones(800); g = sb.Gaussian(mean=0 * d, mean_precision=1.0, dof=810.0, scale=np.diag(d));"
+            "sb.sample(sb.Mixture(g), rows[:300], sb.TreeGuided(), draws=1, warmup=0, init='single', chains=2, threads=2)",
+            "sampler",
+            "trees over 300 rows in 2 chains at once, whose statistics take about",
+        ),
+        (
+            "Gaussian",
+            1,
+            "leave(1 << 30); sb.hierarchy(sb.Mixture(sb.Gaussian(prior='rule')), rows.repeat(41, axis=0)[:16384], 'bhc')",
+            "method",
+            '"bhc" for 16384 rows, whose pairs take about 1.3 GB',
+        ),
+        (
+            "DiagonalGaussian",
+            2,
+            "t = sb.sample(model, rows.repeat(25, axis=0), draws=1, warmup=0, chains=1, init='single', threads=1);"
+            "leave(7 * 10**8); t.similarity(threads=1)",
+            "rows",
+            "10000 rows, whose similarities take about 800.0 MB",
+        ),
+        (
+            "DiagonalGaussian",
+            2,
+            "t = sb.sample(model, rows, draws=40, warmup=0, chains=1, init='single', threads=1);"
+            "t.log_predictive(np.broadcast_to(rows[:1], (8 * 10**6, 2)))",
+            "X",
+            "8000000 rows, for which 32 draws of up to",
+        ),
+        (
+            "DiagonalGaussian",
+            2,
+            "sb.sample(model, np.broadcast_to(rows[:1], (10**8, 2)), draws=1, warmup=0, chains=1, init='single')",
+            "data",
+            "100000000 rows, which take about 1.6 GB as float64",
         ),
     ],
 )

@@ -245,8 +245,18 @@ def test_completion_is_that_of_the_scorer(method: str) -> None:
     found = fit(counts[:35], 3)
     expected = oracle.completion(found.topics, counts[35:], 0.1, method, seed=4)
     score = found.document_completion(counts[35:], seed=4, method=method, concentration=0.1)
-    assert score == pytest.approx(expected, abs=1e-6)
+    assert score == pytest.approx(expected, abs=1e-9)
     assert np.isnan(found.document_completion(np.eye(60)))
+
+
+@pytest.mark.parametrize(("method", "a"), [("map", 0.1), ("map", 1e-3), ("vb", 0.1), ("ml", 0.1)])
+def test_completion_goes_to_the_fixed_point_of_topics_that_are_alike(method: str, a: float) -> None:
+    """Turns then take thousands of steps, and a small change of a step says little about what is left."""
+    counts = corpus(15, n=40, v=40, length=100)
+    found = fit(counts[:35], 7, sb.Full(max_passes=2, tol=0), init="random")
+    expected = oracle.completion(found.topics, counts[35:], a, method, seed=4)
+    score = found.document_completion(counts[35:], seed=4, method=method, concentration=a)
+    assert score == pytest.approx(expected, abs=1e-8)
 
 
 def test_proportions_are_those_of_the_dense_step() -> None:

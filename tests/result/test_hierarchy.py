@@ -5,13 +5,13 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy import sparse
+from scipy import sparse, stats
 from scipy.cluster.hierarchy import fcluster, is_monotonic, is_valid_linkage
 from scipy.special import gammaln, logsumexp
 
 import stickbreak as sb
 from oracles.forests import Forests
-from oracles.partitions import GaussianMarginal, MultinomialMarginal, dirichlet
+from oracles.partitions import GaussianMarginal, MultinomialMarginal, dirichlet, pitman_yor
 
 RNG = np.random.default_rng(1)
 PSI = np.array([[1.0, 0.2], [0.2, 0.8]])
@@ -73,6 +73,47 @@ def test_potentials_are_those_of_the_oracle(case, method):
         weight = tree.log_weights[n + k]
         assert tree.log_dissimilarities[n + k] == pytest.approx(apart - weight, abs=1e-9)
         assert tree.log_potentials[n + k] == pytest.approx(np.logaddexp(apart, weight), abs=1e-9)
+
+
+def log_mass_and_u(sizes, sigma, log_u, log_m, shape):
+    """Return log p(partition, u, m) of a Pitman-Yor process with m = mass / sigma ~ Gamma(shape, 1)."""
+    u, mass, n = np.exp(log_u), sigma * np.exp(log_m), sum(sizes)
+    blocks = [
+        np.log(mass) + gammaln(size - sigma) - gammaln(1 - sigma) - (size - sigma) * np.log1p(u) for size in sizes
+    ]
+    measure = (n - 1) * log_u - gammaln(n) - mass / sigma * ((1 + u) ** sigma - 1) + sum(blocks)
+    return measure + stats.gamma(shape).logpdf(np.exp(log_m))
+
+
+@pytest.mark.parametrize("sizes", [[5], [3, 2], [2, 1, 1, 1]])
+def test_the_random_mass_and_u_integrate_to_the_law_of_partitions(sizes):
+    sigma, alpha = 0.4, 1.3
+    grid, step = np.linspace(-60.0, 40.0, 2001, retstep=True)
+    log_u, log_m = np.meshgrid(grid, grid[np.abs(grid) < 30])
+    # Densities in u and m, integrated over their logarithms.
+    logs = log_mass_and_u(sizes, sigma, log_u, log_m, alpha / sigma) + log_u + log_m
+    assert logsumexp(logs) + 2 * np.log(step) == pytest.approx(pitman_yor(sigma, alpha)(sizes), abs=1e-8)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_bound_of_a_pitman_yor_process_has_the_density_of_its_mass(method):
+    sigma, alpha, marginal = 0.4, 1.3, GaussianMarginal(np.zeros(2), 0.1, 4.0, PSI)
+    rows = X[16:23]
+    tree = sb.hierarchy(sb.Mixture(likelihood=GAUSSIAN, process=sb.PitmanYor(sigma, alpha)), rows, method)
+    given = tree.hyperparameters
+    assert list(given) == ["concentration", "discount", "log_u", "log_mass"]
+    n, joins = len(rows), tree.joins.tolist()
+    members = [[row] for row in range(n)]
+    for left, right in joins:
+        members.append(sorted(members[left] + members[right]))
+    log_m = given["log_mass"] - np.log(sigma)
+
+    def log_joint(partition):
+        prior = log_mass_and_u([len(part) for part in partition], sigma, given["log_u"], log_m, alpha / sigma)
+        return prior + sum(marginal.log_m(rows[part]) for part in partition)
+
+    logs = [log_joint(partition) for partition in consistent(members, joins, 2 * n - 2, n)]
+    assert tree.elbo == pytest.approx(logsumexp(logs), abs=1e-9)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -74,15 +74,15 @@ pub fn rhat(draws: PyReadonlyArray2<'_, f64>) -> PyResult<f64> {
     caught(|| Ok(split_r_hat(&values, chains)))
 }
 
-/// The share of draws in which two rows are in the same cluster, (m, m), from labels, (T, m).
+/// The share of draws in which two rows are in the same cluster, (m, m), from contiguous labels, (T, m).
 #[pyfunction]
 pub fn similarity<'py>(
     py: Python<'py>,
     labels: PyReadonlyArray2<'py, i32>,
     threads: Option<usize>,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    let (m, flat) = (labels.as_array().ncols(), labels.as_array().iter().copied().collect::<Vec<_>>());
-    table(py, run_quietly(py, threads, |cancel| stickbreak::mcmc::similarity(&flat, m, cancel))?, m)
+    let (m, labels) = (labels.as_array().ncols(), labels.as_slice()?);
+    table(py, run_quietly(py, threads, |cancel| stickbreak::mcmc::similarity(labels, m, cancel))?, m)
 }
 
 /// How chains run.
@@ -240,7 +240,7 @@ impl SampledModel {
         work: &(impl Fn(&Target, &stickbreak::mcmc::RowTable, &Cancel) -> Result<T> + Sync),
     ) -> Result<(T, Vec<usize>)> {
         let off = self.grounds.check_new(new, "X", cancel)?;
-        Ok((work(target, &self.grounds.table(target, new), cancel)?, off))
+        Ok((work(target, &self.grounds.table(target, new)?, cancel)?, off))
     }
 }
 

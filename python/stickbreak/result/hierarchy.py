@@ -114,12 +114,18 @@ class Hierarchy:
 
     @property
     def elbo(self) -> float:
-        """Lower bound of log p(X), or of the density log p(X, u) if the process has a u; nats.
+        r"""Lower bound of log p(X), or of a joint density of X and auxiliary values of the process; nats.
 
         It sums over tree-consistent partitions instead of all partitions, given the `hyperparameters` concentration,
-        mass and discount. For `NormalizedGeneralizedGamma` and `PitmanYor` it bounds log p(X, u) at the u with which
-        the tree was built. This value may exceed log p(X): do not compare it with the evidence, or with values of other
-        processes or seeds.
+        mass and discount. The auxiliary values are those with which the tree was built:
+
+        - `NormalizedGeneralizedGamma`: it bounds the density log p(X, u).
+        - `PitmanYor`: it bounds the density log p(X, u, m). The random mass over the discount, :math:`m =
+          \exp(\mathrm{log\_mass}) / d`, has the law Gamma(concentration / d, 1), and the log density of m is part of
+          the bound. At a discount of 0 the mass is the concentration, and the bound is one of log p(X, u).
+
+        A density may exceed p(X): do not compare this value with the evidence, or with values of other processes or
+        seeds (mathematics 8.9, item 2).
         """
         return self._state.log_evidence_bound
 

@@ -195,7 +195,8 @@ class TopicFit(Fitted):
             Decides which words are held out. The split of a document depends on the seed and its position only.
         method : {"map", "vb", "ml"}
             How to compute proportions: as the fixed point of :math:`\theta_k \propto N_k + a`, by mean-field
-            variational inference, or by maximum likelihood.
+            variational inference, or by maximum likelihood. Iterations end once no proportion grows by more than 1e-11
+            of itself in a turn, or after 10,000 turns.
         concentration : float
             a, the pseudo-count of each topic, from 1e-9 to 1e9; not used by "ml".
         min_words : int

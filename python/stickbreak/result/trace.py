@@ -314,7 +314,7 @@ class Trace:
         outside = chosen[(chosen < 0) | (chosen >= n)]
         if outside.size:
             raise checks.invalid_argument("rows", f"{outside[0]}", allowed)
-        labels = self.partitions.reshape(-1, n)[:, chosen.tolist()]
+        labels = self.partitions.reshape(-1, n).take(chosen.tolist(), axis=1)
         return _core.similarity(labels, checks.threads(threads))
 
     def log_predictive(self, X: ArrayLike, *, threads: int | None = None) -> NDArray[np.float64]:

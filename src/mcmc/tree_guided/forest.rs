@@ -46,6 +46,15 @@ pub struct Exchange {
     pub new: Vec<u32>,
 }
 
+/// Number of inner nodes above which unused ones are removed. A forest uses fewer than one for each row, so removals
+/// take less time than making the nodes. The spare nodes of a few rows must not take much memory.
+pub fn most_inner(target: &Target) -> usize {
+    3 * target.n_rows() + 1024.min(SPARE / target.empty.len().max(1))
+}
+
+/// Maximum size of spare nodes, in 64-bit numbers.
+const SPARE: usize = 1 << 20;
+
 impl<'a> Forest<'a> {
     /// Draws a tree for each cluster of a chain.
     pub fn new(target: &'a Target, law: &'a TreeLaw, state: &ChainState, draws: &mut dyn Draws) -> Result<Self> {
@@ -104,7 +113,7 @@ impl<'a> Forest<'a> {
         let nursery = self.nursery.as_mut().expect("fresh trees have one");
         let mut root = rows[0];
         for &row in &rows[1..] {
-            root = nursery.insert(root, row)?;
+            root = nursery.replace(root, row)?;
         }
         let copied = self.arena.copy(nursery, root);
         nursery.cut(nursery.target().n_rows());
@@ -189,7 +198,8 @@ impl<'a> Forest<'a> {
 
     /// Removes unused nodes once there are many.
     pub fn tidy(&mut self) {
-        if self.arena.n_nodes() > 8 * self.arena.target().n_rows() + 1024 {
+        let target = self.arena.target();
+        if self.arena.n_nodes() > target.n_rows() + most_inner(target) {
             let mut roots: Vec<u32> = self.clusters.iter().map(|cluster| cluster.root).collect();
             self.arena.keep(&mut roots);
             self.clusters.iter_mut().zip(roots).for_each(|(cluster, root)| cluster.root = root);

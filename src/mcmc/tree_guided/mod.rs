@@ -9,7 +9,7 @@ mod subtree;
 use std::fmt;
 
 use crate::data::Restrictions;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::mcmc::samplers::{SUBSET, check_subset, subset};
 use crate::mcmc::trees::{Arena, Evenness, first_process, incremental, join_on_top, shape};
 use crate::mcmc::{Attempts, ChainState, CollapsedGibbs, Info, Sampler, Target, Turn};
@@ -17,10 +17,14 @@ use crate::parallel::Cancel;
 use crate::parameters::Parameters;
 use crate::registry::{DefaultValue, Entry, Parameter, ParameterKind};
 use crate::rng::{Purpose, permutation, stream};
+use crate::room::check_room;
 
 pub(super) use forest::is_forest;
-use forest::{Forest, TreeLaw};
+use forest::{Forest, TreeLaw, most_inner};
 use launched::Launch;
+
+/// What to try where trees do not fit in memory.
+const INSTEAD: &str = "CollapsedGibbs() or SplitMerge() where trees do not fit in memory";
 
 /// Settings of the sampler.
 #[derive(Debug, Clone, Copy)]
@@ -150,8 +154,7 @@ impl Sampler for TreeGuided {
         let mut generator = stream(seed, Purpose::Trees, 1);
         let process = first_process(target, target.process.augments(), &mut generator)?;
         // Steps build trees over all rows, too.
-        let allowed = "CollapsedGibbs() or SplitMerge() where trees do not fit in memory";
-        let mut arena = Arena::with_room(target, &process, "sampler", allowed)?;
+        let mut arena = Arena::with_room(target, &process, "sampler", INSTEAD)?;
         if self.settings.fresh {
             self.law = Some(TreeLaw::Fresh(process));
             return Ok(());
@@ -186,6 +189,16 @@ impl Sampler for TreeGuided {
             state.trees = forest.written();
         }
         Ok(infos)
+    }
+
+    fn check_room(&self, target: &Target, at_once: usize) -> Result<()> {
+        let n = target.n_rows();
+        let nursery = if self.settings.fresh { n } else { 0 };
+        let of_one = (most_inner(target) + nursery).saturating_mul(target.empty.len());
+        check_room(of_one.saturating_mul(at_once), |size| {
+            let found = format!("trees over {n} rows in {at_once} chains at once, whose statistics take {size}");
+            Error::invalid("sampler", found, INSTEAD)
+        })
     }
 
     fn check(&self, n_rows: usize) -> Result<()> {

@@ -4,6 +4,7 @@
 use crate::error::{Error, Result};
 use crate::mcmc::trees::arena::Arena;
 use crate::parallel::{Cancel, map, try_map};
+use crate::room::check_room;
 
 /// Maximum number of rows whose pairs are compared. Dissimilarities take 10 bytes each, 1.25 GiB in all.
 pub const MOST_ROWS: usize = 1 << 14;
@@ -126,16 +127,20 @@ impl TreePairs {
     }
 }
 
-/// Refuses more rows than [`agglomerate`] takes.
+/// Refuses more rows than [`agglomerate`] takes, or than fit in memory.
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] for `method`.
 pub fn check_number(n: usize) -> Result<()> {
-    if n <= MOST_ROWS {
-        return Ok(());
+    if n > MOST_ROWS {
+        let found = format!("\"bhc\" for {n} rows, whose pairs take {:.1} GB", n as f64 * n as f64 * 5e-9);
+        return Err(Error::invalid("method", found, format!("\"incremental\" for more than {MOST_ROWS} rows")));
     }
-    let found = format!("\"bhc\" for {n} rows, whose pairs take {:.1} GB", n as f64 * n as f64 * 5e-9);
-    Err(Error::invalid("method", found, format!("\"incremental\" for more than {MOST_ROWS} rows")))
+    // Ten bytes for each of about n^2 / 2 pairs.
+    check_room((n * n).div_ceil(2) * 10 / size_of::<f64>(), |size| {
+        let found = format!("\"bhc\" for {n} rows, whose pairs take {size}");
+        Error::invalid("method", found, "\"incremental\", or fewer rows")
+    })
 }
 
 /// Joins the two most similar trees until one is left, and returns it.
@@ -165,7 +170,7 @@ pub fn join_on_top(arena: &mut Arena<'_>, forest: Vec<u32>, cancel: &Cancel) -> 
         if turn % 64 == 0 {
             cancel.check()?;
         }
-        root = arena.insert(root, tree)?;
+        root = arena.replace(root, tree)?;
     }
     Ok(root)
 }

@@ -230,8 +230,9 @@ impl<'a> Arena<'a> {
         self.nodes.len()
     }
 
-    /// Removes all nodes from number `len` on. None of them may have been released.
+    /// Removes all nodes from number `len` on, released ones included.
     pub fn cut(&mut self, len: usize) {
+        self.free.retain(|&node| (node as usize) < len);
         self.nodes.truncate(len);
         self.caches.truncate((len - self.target.n_rows()) * self.target.empty.len());
     }

@@ -227,8 +227,8 @@ impl Hierarchy {
         [in_data_units(&self.log_cluster), in_data_units(&self.log_potential)]
     }
 
-    /// Lower bound of ln p(X), or of ln p(X, u) where the process has auxiliary values u, nats (mathematics 8.9,
-    /// item 2).
+    /// Lower bound of ln p(X), or of the joint density with all auxiliary values that the process has: ln p(X, u), or
+    /// ln p(X, u, m) with a random mass, nats (mathematics 8.9, item 2).
     pub fn log_evidence_bound(&self, target: &Target) -> f64 {
         let all = Occupancy { units: target.n_rows(), blocks: 1 };
         let rest = target.process.log_rest(all, &self.process);

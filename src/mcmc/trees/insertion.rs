@@ -64,13 +64,26 @@ impl Arena<'_> {
         self.join_known([child, level.sibling], level.log_marginal, same)
     }
 
-    /// Inserts `subtree` into the tree below `root`. Releases neither of them.
+    /// Inserts `subtree` into the tree below `root`. Keeps the nodes of both.
     pub fn insert(&mut self, root: u32, subtree: u32) -> Result<u32> {
+        self.insert_with(root, subtree, false)
+    }
+
+    /// Inserts `subtree` into the tree below `root`, which no other tree may share. Releases the nodes on the path, so
+    /// that many insertions take the memory of one tree.
+    pub fn replace(&mut self, root: u32, subtree: u32) -> Result<u32> {
+        self.insert_with(root, subtree, true)
+    }
+
+    fn insert_with(&mut self, root: u32, subtree: u32, releases: bool) -> Result<u32> {
         let log_marginal = self.log_marginal_of_both(root, subtree)?;
         let way = self.way(root, subtree, log_marginal)?;
         let mut top = self.first(&way)?;
         for &level in way.levels.iter().rev() {
             top = self.next(&way, level, top)?;
+            if releases {
+                self.release(level.node);
+            }
         }
         Ok(top)
     }
