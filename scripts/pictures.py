@@ -43,7 +43,7 @@ def clusters(path: Path) -> None:
 def growth(path: Path) -> None:
     """Draw the bound and the number of components by pass in the example of docs/number-of-clusters.md."""
     corners = 12.0 * np.array([[x, y] for y in range(5) for x in range(5)])
-    sizes = np.geomspace(100, 3000, 25).round().astype(int)
+    sizes = np.geomspace(100, 1000, 25).round().astype(int)
     fit = sb.fit(MODEL, np.random.default_rng(0).normal(np.repeat(corners, sizes, axis=0)), progress=False)
     # Letters stay letters, and nothing in the file changes but with the numbers.
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "growth"}):

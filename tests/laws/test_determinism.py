@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import stickbreak as sb
-from cases import LIKELIHOODS, PROCESSES, LikelihoodName, ProcessName, clustered_rows, make_process, visible_bits
+from cases import LIKELIHOODS, LikelihoodName, ProcessName, clustered_rows, make_process, visible_bits
 from stickbreak.testing import check_determinism
 
 N = 9000
@@ -21,8 +21,15 @@ def model_of(likelihood: LikelihoodName, process: ProcessName) -> sb.Mixture:
 
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
-@pytest.mark.parametrize("process", PROCESSES)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("process", "dtype"),
+    [
+        ("dirichlet_process", np.float32),
+        ("finite_dirichlet", np.float64),
+        pytest.param("dirichlet_process", np.float64, marks=pytest.mark.slow),
+        pytest.param("finite_dirichlet", np.float32, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize(
     "algorithm",
     [
