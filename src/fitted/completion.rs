@@ -72,7 +72,7 @@ impl Fitted {
             cancel.check()?;
             let range = given.of_document(document);
             let words = given.words()[range.clone()].iter().zip(&given.counts()[range]);
-            let words = Words { words: words.map(|(&word, &count)| (count, row(word))).collect(), n_topics: k };
+            let words = KnownWords { words: words.map(|(&word, &count)| (count, row(word))).collect(), n_topics: k };
             let theta = words.proportions(method, concentration);
             let range = held.of_document(document);
             let of_word = |(&word, count): (&u32, &f64)| {
@@ -85,19 +85,19 @@ impl Fitted {
 }
 
 /// The words from which the proportions of a document are found.
-struct Words<'a> {
+struct KnownWords<'a> {
     /// Count of each word, and its probability in every topic, (K,).
     words: Vec<(f64, &'a [f64])>,
     n_topics: usize,
 }
 
 /// A turn: the next proportions, and the objective of the ones before, nats.
-struct Turn {
+struct Iterate {
     next: Vec<f64>,
     objective: f64,
 }
 
-impl Words<'_> {
+impl KnownWords<'_> {
     /// The proportions of the topics, (K,).
     fn proportions(&self, method: Completion, concentration: f64) -> Vec<f64> {
         let even = vec![1.0 / self.n_topics as f64; self.n_topics];
@@ -125,10 +125,10 @@ impl Words<'_> {
     }
 
     /// One turn of `theta_k` proportional to `N_k + a`.
-    fn turn(&self, theta: &[f64], concentration: f64) -> Turn {
+    fn turn(&self, theta: &[f64], concentration: f64) -> Iterate {
         let (counts, log_likelihood) = self.counts(theta);
         let prior = if concentration > 0.0 { concentration * theta.iter().map(|p| p.ln()).sum::<f64>() } else { 0.0 };
-        Turn { next: normalized(counts, concentration), objective: log_likelihood + prior }
+        Iterate { next: normalized(counts, concentration), objective: log_likelihood + prior }
     }
 
     /// The maximum of the concave objective `sum_w n_w ln sum_k theta_k phi_kw + a sum_k ln theta_k`. Turns raise it,
@@ -213,8 +213,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// No direction within the simplex raises the objective: `sum_w n_w phi_kw / sum_j theta_j phi_jw + a / theta_k`
-        /// is at most `N + K a`, which is its mean under theta.
+        /// No direction within the simplex raises the objective:
+        /// `sum_w n_w phi_kw / sum_j theta_j phi_jw + a / theta_k` is at most `N + K a`, which is its mean under theta.
         #[test]
         fn the_maximum_has_no_direction_up(
             values in prop::collection::vec((1_u32..9, prop::collection::vec(1e-6_f64..1.0, 5)), 1..12),
@@ -222,7 +222,7 @@ mod tests {
         ) {
             let list: Vec<(f64, &[f64])> = values.iter().map(|(count, phi)| (f64::from(*count), &phi[..])).collect();
             let all = list.iter().map(|(count, _)| count).sum::<f64>() + 5.0 * concentration;
-            let words = Words { words: list, n_topics: 5 };
+            let words = KnownWords { words: list, n_topics: 5 };
             let method = if concentration > 0.0 { Completion::Map } else { Completion::Ml };
             let theta = words.proportions(method, concentration);
             prop_assert!((theta.iter().sum::<f64>() - 1.0).abs() < 1e-12);
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn without_words_topics_are_equal() {
-        let words = Words { words: Vec::new(), n_topics: 4 };
+        let words = KnownWords { words: Vec::new(), n_topics: 4 };
         for method in [Completion::Map, Completion::Variational, Completion::Ml] {
             assert_eq!(words.proportions(method, 0.1), [0.25; 4]);
         }

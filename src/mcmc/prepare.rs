@@ -61,8 +61,8 @@ impl Grounds {
     /// New rows in the form that a target needs.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for `X` if the rows in `f64` do not fit in memory; [`Error::Source`] for sparse rows that
-    /// another thread has changed.
+    /// [`Error::InvalidArgument`] for `X` if the rows in `f64` do not fit in memory; [`Error::Source`] for sparse rows
+    /// that another thread has changed.
     pub fn table<F: Scalar>(&self, target: &Target, rows: &dyn Rows<F>) -> Result<RowTable> {
         copy(rows, &self.coordinates, target.likelihood.origin(), "X")
     }

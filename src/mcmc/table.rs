@@ -36,8 +36,8 @@ impl RowTable {
         Self { n_rows, dimension, values, sparse: None }
     }
 
-    /// Whether all columns of sparse rows are ascending columns of the table. Another thread may change an array between
-    /// its check and its copy.
+    /// Whether all columns of sparse rows are ascending columns of the table. Another thread may change an array
+    /// between its check and its copy.
     pub fn has_its_columns(&self) -> bool {
         let Some((starts, columns)) = &self.sparse else { return true };
         let ascend = |pair: &[usize]| columns[pair[0]..pair[1]].is_sorted_by(|a, b| a < b);

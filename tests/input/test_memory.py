@@ -14,7 +14,7 @@ PROGRAM = """
     resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
 
     def leave(size):
-        """Let the process take only so many bytes more."""
+        # Lets the process take only so many bytes more.
         pages = int(open("/proc/self/statm").read().split()[0])
         resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + size, 3 << 30))
 
@@ -98,14 +98,16 @@ PROGRAM = """
             "Gaussian",
             800,
             "d = np.ones(800); g = sb.Gaussian(mean=0 * d, mean_precision=1.0, dof=810.0, scale=np.diag(d));"
-            "sb.sample(sb.Mixture(g), rows[:300], sb.TreeGuided(), draws=1, warmup=0, init='single', chains=2, threads=2)",
+            "sb.sample(sb.Mixture(g), rows[:300], sb.TreeGuided(), draws=1, warmup=0, init='single', chains=2, "
+            "threads=2)",
             "sampler",
             "trees over 300 rows in 2 chains at once, whose statistics take about",
         ),
         (
             "Gaussian",
             1,
-            "leave(1 << 30); sb.hierarchy(sb.Mixture(sb.Gaussian(prior='rule')), rows.repeat(41, axis=0)[:16384], 'bhc')",
+            "leave(1 << 30); rows = rows.repeat(41, axis=0)[:16384];"
+            "sb.hierarchy(sb.Mixture(sb.Gaussian(prior='rule')), rows, 'bhc')",
             "method",
             '"bhc" for 16384 rows, whose pairs take about 1.3 GB',
         ),

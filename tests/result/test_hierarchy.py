@@ -99,7 +99,7 @@ def test_the_random_mass_and_u_integrate_to_the_law_of_partitions(sizes):
 def test_the_bound_of_a_pitman_yor_process_has_the_density_of_its_mass(method):
     sigma, alpha, marginal = 0.4, 1.3, GaussianMarginal(np.zeros(2), 0.1, 4.0, PSI)
     rows = X[16:23]
-    tree = sb.hierarchy(sb.Mixture(likelihood=GAUSSIAN, process=sb.PitmanYor(sigma, alpha)), rows, method)
+    tree = sb.hierarchy(sb.Mixture(likelihood=GAUSSIAN, process=sb.PitmanYor(sigma, concentration=alpha)), rows, method)
     given = tree.hyperparameters
     assert list(given) == ["concentration", "discount", "log_u", "log_mass"]
     n, joins = len(rows), tree.joins.tolist()
