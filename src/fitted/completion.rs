@@ -182,7 +182,9 @@ impl KnownWords<'_> {
 /// `N_k + a` as proportions.
 fn normalized(mut counts: Vec<f64>, concentration: f64) -> Vec<f64> {
     let total: f64 = counts.iter().map(|n| n + concentration).sum();
-    counts.iter_mut().for_each(|n| *n = ((*n + concentration) / total).max(LEAST));
+    for n in &mut counts {
+        *n = ((*n + concentration) / total).max(LEAST);
+    }
     counts
 }
 
