@@ -1,10 +1,11 @@
-"""Throws mutated model files and checkpoints, and arguments of every kind at the package, each case in a child process.
+"""Throws damaged files, arguments and command lines of every kind at the package, each case in a child process.
 
-    python scripts/fuzz.py --files 100000 --inputs 100000 --checkpoints 100000
+    python scripts/fuzz.py --data 100000 --commands 100000 --callables 100000
 
-A case must end well or in an error of stickbreak: no other exception, no crash, no hang, no word on stderr, no memory
-that the input does not justify. What does not is printed with its number; `--only files:123` runs that one alone, in
-this process. Cases depend on `--seed` and their number only.
+The kinds are model files, arguments of the usual functions, checkpoints, data files of every format, command lines, and
+all public callables. A case must end well or in an error of stickbreak: no other exception, no crash, no hang, no word
+on stderr, no memory that the input does not justify. What does not is printed with its number; `--only files:123` runs
+that one alone, in this process. Cases depend on `--seed` and their number only.
 """
 
 from __future__ import annotations
@@ -25,11 +26,20 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-KINDS = {"files": "fuzzing.model_files", "inputs": "fuzzing.inputs", "checkpoints": "fuzzing.checkpoints"}
+KINDS = {
+    "files": "fuzzing.model_files",
+    "inputs": "fuzzing.inputs",
+    "checkpoints": "fuzzing.checkpoints",
+    "data": "fuzzing.data_files",
+    "commands": "fuzzing.command_lines",
+    "callables": "fuzzing.callables",
+}
 # Cases in one child: enough that starting it costs little.
 _CASES = 2000
 # Address space of a child beyond what it has when the cases begin.
 _ADDRESS_SPACE = 2 * 1024**3
+# Memory that a case of any kind may take.
+_MEMORY = 1024**3
 
 
 @dataclass
@@ -82,13 +92,15 @@ def _chunk(kind: str, seed: int, numbers: range, seconds: float) -> Report:
 
 def _child(kind: str, seed: int, numbers: range, seconds: float, report: Report) -> tuple[int | None, str, str]:
     """Return the last case begun, if any, how the child ended if not well, and what it wrote to stderr."""
-    command = [sys.executable, __file__, "--child", kind, "--seed", str(seed)]
+    command = [sys.executable, os.path.abspath(__file__), "--child", kind, "--seed", str(seed)]
     command += ["--from", str(numbers.start), "--to", str(numbers.stop)]
     last: int | None = None
     environment = {name: value for name, value in os.environ.items() if name != "RUST_BACKTRACE"}
     with tempfile.TemporaryFile("w+b") as stderr, tempfile.TemporaryDirectory(prefix="stickbreak-fuzz-") as folder:
-        # The child's files are in a folder of this process, so they are removed even if the child is killed.
-        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, env=environment | {"TMPDIR": folder})
+        # The child's files are in a folder of this process, so they are removed even if the child is killed. Words that
+        # happen to be paths lead there too.
+        environment |= {"TMPDIR": folder, "MPLBACKEND": "Agg"}
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, env=environment, cwd=folder)
         ending = ""
         for line in _lines(child, seconds):
             if line is None:
@@ -131,12 +143,14 @@ def _lines(child: subprocess.Popen[bytes], seconds: float) -> Iterator[str | Non
 def _run_child(kind: str, seed: int, numbers: range) -> None:
     """Run cases one after another, and print each number before its case."""
     case = importlib.import_module(KINDS.get(kind, kind))
+    memory = importlib.import_module("fuzzing.memory")
     warnings.simplefilter("ignore")
     _limit_memory()
     for number in numbers:
         print(f"begin {number}", flush=True)
         try:
-            outcome = f"outcome {case.run(seed, number)}"
+            with memory.limited(_MEMORY, "the case"):
+                outcome = f"outcome {case.run(seed, number)}"
         except Exception as error:
             text = f"{type(error).__name__}: {error}"
             outcome = "failure " + text.encode("unicode_escape").decode()
@@ -155,11 +169,10 @@ def _limit_memory() -> None:
 def main() -> int:
     """Run the campaign; the exit status is the number of failures, at most 100."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--files", type=int, default=1000, help="mutated model files (default: 1000)")
-    parser.add_argument("--inputs", type=int, default=1000, help="calls with arguments of every kind (default: 1000)")
-    parser.add_argument("--checkpoints", type=int, default=1000, help="mutated checkpoints (default: 1000)")
+    for kind in KINDS:
+        parser.add_argument(f"--{kind}", type=int, default=1000, help="number of cases (default: 1000)")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=10.0, help="that a case may take (default: 10)")
+    parser.add_argument("--seconds", type=float, default=20.0, help="that a case may take (default: 20)")
     parser.add_argument("--jobs", type=int, default=1, help="children at the same time (default: 1)")
     parser.add_argument("--only", metavar="KIND:NUMBER", help="run this case alone, in this process")
     parser.add_argument("--child", help=argparse.SUPPRESS)
@@ -171,6 +184,7 @@ def main() -> int:
         return 0
     if arguments.only:
         kind, number = arguments.only.split(":")
+        os.chdir(tempfile.mkdtemp(prefix="stickbreak-fuzz-"))
         print(importlib.import_module(KINDS[kind]).run(arguments.seed, int(number)))
         return 0
     n_failures = 0

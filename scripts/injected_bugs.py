@@ -1,6 +1,6 @@
 """Does the test suite see realistic mistakes? Injects them one at a time and says which test caught which.
 
-A copy of the committed sources gets all mistakes of `BUGS`, each behind a switch, and is built once. So no switch is in
+A copy of the committed sources gets all mistakes of `ALL`, each behind a switch, and is built once. So no switch is in
 what is released. For each mistake the tests that are known to see it run first, and all others only where these pass,
 up to the first failure. All that runs must pass without a mistake. A mistake whose place has changed is an error here:
 bring its text up to date.
@@ -19,10 +19,11 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mistakes import BUGS, FILLED, Bug
+from mistakes import BUGS, FILLED, SWITCH, Bug
+from more_mistakes import MORE
 
 ROOT = Path(__file__).resolve().parent.parent
-SWITCH = "STICKBREAK_INJECTED_BUG"
+ALL = (*BUGS, *MORE)
 
 MODULE = f"""//! Mistakes for `scripts/injected_bugs.py`.
 
@@ -41,8 +42,8 @@ def make_copy(folder: Path) -> None:
     archive = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, check=True, capture_output=True).stdout
     # tar leaves files that are newer than the commit looking old, so that cargo would not build them again.
     subprocess.run(["tar", "--extract", "--touch"], cwd=folder, check=True, input=archive)
-    texts = {one.file: (folder / one.file).read_text(encoding="utf-8") for one in BUGS}
-    for one in BUGS:
+    texts = {one.file: (folder / one.file).read_text(encoding="utf-8") for one in ALL}
+    for one in ALL:
         if texts[one.file].count(one.find) != 1:
             raise SystemExit(f"bug {one.number}: its text does not stand once in {one.file}")
         texts[one.file] = texts[one.file].replace(one.find, one.replace)
@@ -127,7 +128,7 @@ def main() -> None:
     (options.folder / "python" / "stickbreak" / "_core.abi3.so").write_bytes(library.read_bytes())
     tests = Tests(options.folder, options.core, options.tests, options.unchecked)
     missed = 0
-    for one in BUGS:
+    for one in ALL:
         if options.numbers and one.number not in options.numbers:
             continue
         begun = time.monotonic()

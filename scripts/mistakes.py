@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+# The environment variable with the number of the mistake that is switched on.
+SWITCH = "STICKBREAK_INJECTED_BUG"
+
 
 @dataclass(frozen=True)
 class Bug:

@@ -17,6 +17,8 @@ T = TypeVar("T")
 LARGEST = 2**63 - 1
 # Maximum number of threads: starting thousands takes longer than most fits.
 MAX_THREADS = 1024
+# Maximum number of characters of a foreign error's message.
+_LONGEST_MESSAGE = 500
 # Minimum similarity of a word that is suggested, from 0 to 1.
 _LEAST_SIMILAR = 0.5
 
@@ -153,6 +155,12 @@ def word(argument: str, value: object, known: Sequence[str], *, or_else: Sequenc
 def quote(value: str) -> str:
     """Return a word in quotation marks, shortened if it is long."""
     return reprlib.repr(value)
+
+
+def brief(error: Exception) -> str:
+    """Return the message of a foreign error, cut off where it is long: some quote what they read."""
+    text = str(error)
+    return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]}..."
 
 
 def did_you_mean(value: str, known: Sequence[str], form: str = "{!r}") -> str:

@@ -1,4 +1,4 @@
-"""The cases of `scripts/fuzz.py`: mutated model files and checkpoints, arguments of every kind.
+"""The cases of `scripts/fuzz.py`, one file for each kind.
 
 A case is a number. It depends on the seed and that number only, so that any of them can be run again alone.
 """

@@ -38,7 +38,7 @@ def run(seed: int, number: int) -> str:
     except Exception as error:
         call = f"{getattr(function, '__name__', function)}(*{positional!r}, **{named!r})"
         raise Failure(f"{type(error).__name__}: {error}\n    {call[:3000]}") from error
-    problem = _problem(result)
+    problem = problem_of(result)
     if problem:
         call = f"{getattr(function, '__name__', function)}(*{positional!r}, **{named!r})"
         raise Failure(f"{problem}\n    {call[:3000]}")
@@ -54,17 +54,20 @@ def _check_error(error: Exception) -> None:
         raise Failure(f"an error without words: {error!r}")
 
 
-def _problem(result: Any) -> str:
-    """Return the fault of a result; empty if it is sound."""
+def problem_of(result: Any, *, may_be_nan: bool = False) -> str:
+    """Return the fault of a result; empty if it is sound. `may_be_nan`: some numbers may be unknown."""
     if isinstance(result, np.ndarray | float):
-        return "" if np.isfinite(result).all() else f"a result that is not finite: {result}"
+        kind = np.asarray(result).dtype.kind
+        is_sound = kind not in "fc" or (~np.isinf(result)).all() if may_be_nan else np.isfinite(result).all()
+        return "" if is_sound else f"a result that is not finite: {result}"
     if isinstance(result, sb.Fit):
         values = [result.weights, result.counts, *result.components.values(), np.array(result.leftover_weight)]
         if not all(np.isfinite(value).all() for value in values):
             return f"a fit that is not finite: {result!r}"
         if abs(result.weights.sum() + result.leftover_weight - 1.0) > 1e-9:
             return f"weights that do not have sum one: {result!r}"
-        if result.history and not np.isfinite([record.elbo for record in result.history]).all():
+        bounds = [record.elbo for record in result.history]
+        if not np.isfinite([result.elbo]).all() or not (may_be_nan or np.isfinite(bounds).all()):
             return f"a bound that is not finite: {result!r}"
     return ""
 

@@ -1,5 +1,5 @@
-"""Files that are truncated, flipped, spliced or rewritten model files, or no such files: loading gives a Fit or a
-`ModelFileError`.
+"""Files that are truncated, flipped, spliced or rewritten files of fits, traces and hierarchies, or no such files:
+loading gives what they hold or a `ModelFileError`.
 
 Three levels, because a checksum of the whole file hides what lies below: bytes; the header of safetensors with its
 shapes, types and offsets; and the parts of a model, mutated before the file is written.
@@ -14,7 +14,6 @@ import os
 import pickle
 import tempfile
 import zipfile
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ import numpy as np
 from safetensors.numpy import save
 
 import stickbreak as sb
-from fuzzing import Failure, generator
+from fuzzing import Failure, generator, memory, mutations
 from stickbreak.io import files
 
 Generator = np.random.Generator
@@ -43,53 +42,107 @@ def run(seed: int, number: int) -> str:
     path = _scratch()
     make = (_bytes, _bytes, _tensor_header, _parts, _parts)[rng.integers(5)]
     path.write_bytes(make(rng))
-    before = _memory("VmRSS")
-    _forget_peak()
+    allowed = MEMORY_CONSTANT + MEMORY_FACTOR * path.stat().st_size
     try:
-        fit = sb.load(path)
+        with memory.limited(allowed, f"a file of {path.stat().st_size} bytes"):
+            fit = sb.load(path)
     except sb.ModelFileError:
         return "refused"
-    finally:
-        grown, allowed = _memory("VmHWM") - before, MEMORY_CONSTANT + MEMORY_FACTOR * path.stat().st_size
-        if grown > allowed:
-            raise Failure(f"a file of {path.stat().st_size} bytes took {grown} bytes of memory")
     _use(fit)
     return "loaded"
 
 
-def _use(fit: sb.Fit) -> None:
-    """Use every method of a fit; a loaded fit must give a result or a typed error."""
-    rows = _ROWS[:, : fit._state.dimension]
-    repr(fit)
-    values = [fit.weights, fit.counts, *fit.components.values(), np.array([fit.leftover_weight, fit.concentration])]
+def _use(found: Any) -> None:
+    """Use what was loaded, which must give results or typed errors."""
+    repr(found)
+    use = {sb.Fit: _use_fit, sb.TopicFit: _use_topics, sb.Trace: _use_trace, sb.Hierarchy: _use_tree}[type(found)]
+    try:
+        use(found)
+    except (sb.NumericalError, sb.NotSupported):
+        return
+    except sb.ModelFileError:
+        # What only the core can see is found on use.
+        if isinstance(found, sb.Fit | sb.TopicFit):
+            raise
+
+
+def _use_fit(fit: sb.Fit) -> None:
+    rows = _rows_for(fit.model, fit._state.dimension)
+    values = [fit.weights, fit.counts, *fit.components.values(), np.array([fit.leftover_weight])]
     if not all(np.isfinite(value).all() for value in values):
         raise Failure(f"loaded, but not finite: {fit!r}")
-    fit.history, fit.stop_reason, fit.error, fit.model  # noqa: B018
-    try:
-        labels = fit.predict(rows, threads=1)
-        results = [fit.predict_proba(rows, threads=1), fit.log_predictive(rows, threads=1), fit.sample(3, seed=1)]
-        results.append(np.array(fit.evaluate(rows, threads=1)))
-    except sb.NumericalError:
-        return
+    fit.history, fit.stop_reason, fit.error, fit.concentration, fit.support  # noqa: B018
+    labels = fit.predict(rows, threads=1)
+    results = [fit.predict_proba(rows, threads=1), fit.log_predictive(rows, threads=1), fit.sample(3, seed=1)]
+    results.append(np.array(fit.evaluate(rows, threads=1)))
     if not all(np.isfinite(result).all() for result in results) or not (labels < fit.n_components).all():
         raise Failure(f"loaded, but its answers are not finite: {fit!r}")
 
 
+def _use_topics(fit: sb.TopicFit) -> None:
+    counts = np.ones((2, fit.topics.shape[1]))
+    results = [fit.topics, fit.transform(counts, threads=1), fit.update(counts, threads=1).topics]
+    if not all(np.isfinite(result).all() for result in results):
+        raise Failure(f"loaded, but its answers are not finite: {fit!r}")
+
+
+def _use_trace(trace: sb.Trace) -> None:
+    trace.ess(), trace.rhat(), trace.acceptance, trace.similarity(threads=1)
+    rows = _ROWS[:, : trace._rows.shape[1]]
+    densities, labels = trace.log_predictive(rows, threads=1), trace.predict(rows, threads=1)
+    if np.isnan(densities).any() or labels.min() < 0:
+        raise Failure(f"loaded, but its answers are none: {trace!r}")
+
+
+def _use_tree(tree: sb.Hierarchy) -> None:
+    tree.linkage, tree.hyperparameters, tree.cut("map")
+    more = tree.insert(_ROWS[:, : tree._rows.shape[1]], threads=1)
+    if not np.isfinite([tree.elbo, more.elbo]).all():
+        raise Failure(f"loaded, but its answers are not finite: {tree!r}")
+
+
+def _rows_for(model: sb.Mixture, dimension: int) -> Any:
+    rows = _ROWS[:, :dimension]
+    return rows if "Gaussian" in type(model.likelihood).__name__ else (rows > 0).astype(float)
+
+
 @cache
-def _models() -> list[tuple[bytes, Parts]]:
-    """A few small models, as files and as parts."""
+def _models() -> list[tuple[bytes, Parts, files.Kind]]:
+    """A few small results of every kind, as files and as parts."""
     rng = np.random.default_rng(0)
-    models = []
+    found: list[Any] = []
     for dimension in (1, 2, 3):
         rows = rng.normal(size=(40, dimension)) + rng.choice([-9.0, 9.0], size=(40, 1))
         for likelihood in (sb.Gaussian(), sb.ZeroMeanGaussian()):
             for process in (sb.DirichletProcess(1.5), sb.FiniteDirichlet(n_components=dimension + 1)):
-                model = sb.Mixture(likelihood=likelihood, process=process)
-                fit = sb.fit(model, rows, sb.Full(max_passes=2), n_components=dimension + 1, threads=1, progress=False)
-                path = _scratch()
-                fit.save(path)
-                models.append((path.read_bytes(), fit._to_parts()))
-    return models
+                found.append(_fitted(sb.Mixture(likelihood=likelihood, process=process), rows, dimension + 1))
+    for likelihood in (
+        sb.DiagonalGaussian(),
+        sb.SphericalGaussian(base="product"),
+        sb.KnownCovarianceGaussian(np.eye(3)),
+    ):
+        found.append(_fitted(sb.Mixture(likelihood=likelihood), rows, 2))
+    flags = (rows > 0).astype(float)
+    for likelihood in (sb.Bernoulli(), sb.Poisson(), sb.Categorical(), sb.Multinomial()):
+        found.append(_fitted(sb.Mixture(likelihood=likelihood), flags, 2))
+    tail = sb.DirichletProcess(sb.Gamma(1.0, 1.0), truncation="tail")
+    found.append(_fitted(sb.Mixture(likelihood=sb.Gaussian(), process=tail), rows, 2))
+    found.append(_fitted(sb.TopicModel(sb.LatentDirichlet(2, None)), rng.poisson(1.0, size=(20, 5)), 2))
+    for process in (sb.DirichletProcess(sb.Gamma(1.0, 1.0)), sb.NormalizedGeneralizedGamma(1.0, 0.3)):
+        sampled = sb.Mixture(likelihood=sb.Gaussian(), process=process)
+        found.append(sb.sample(sampled, rows[:15], draws=3, warmup=1, chains=2, threads=1, progress=False))
+        found.append(sb.hierarchy(sampled, rows[:15], threads=1))
+    return [_written(each) for each in found]
+
+
+def _fitted(model: Any, rows: Any, n_components: int) -> Any:
+    return sb.fit(model, rows, sb.Full(max_passes=2), n_components=n_components, threads=1, progress=False)
+
+
+def _written(result: Any) -> tuple[bytes, Parts, files.Kind]:
+    kind = {sb.Trace: files.TRACE, sb.Hierarchy: files.HIERARCHY}.get(type(result), files.MODEL)
+    result.save(_scratch())
+    return _scratch().read_bytes(), result._to_parts(), kind
 
 
 @cache
@@ -109,46 +162,8 @@ def _content(rng: Generator) -> bytes:
     return models[rng.integers(len(models))][0]
 
 
-def _span(rng: Generator, content: bytes, longest: int = 64) -> tuple[int, int]:
-    first = int(rng.integers(0, max(1, len(content))))
-    return first, min(len(content), first + int(rng.integers(1, longest)))
-
-
-def _cut(rng: Generator, content: bytes) -> bytes:
-    return content[: rng.integers(0, len(content))]
-
-
-def _flip(rng: Generator, content: bytes) -> bytes:
-    changed = bytearray(content)
-    for index in rng.integers(0, len(content), size=rng.integers(1, 9)):
-        changed[index] ^= 1 << int(rng.integers(8))
-    return bytes(changed)
-
-
-def _overwrite(rng: Generator, content: bytes) -> bytes:
-    first, last = _span(rng, content)
-    run = rng.choice([b"\0", b"\xff", b"9", b'"', b"[", b"{", rng.bytes(1)])
-    return content[:first] + bytes(run) * (last - first) + content[last:]
-
-
-def _remove(rng: Generator, content: bytes) -> bytes:
-    first, last = _span(rng, content)
-    return content[:first] + content[last:]
-
-
-def _insert(rng: Generator, content: bytes) -> bytes:
-    first, last = _span(rng, content)
-    return content[:first] + rng.bytes(last - first) + content[first:]
-
-
-def _repeat(rng: Generator, content: bytes) -> bytes:
-    first, last = _span(rng, content, 512)
-    return content[:last] + content[first:last] * int(rng.integers(1, 50)) + content[last:]
-
-
 def _splice(rng: Generator, content: bytes) -> bytes:
-    other = _content(rng)
-    return content[: rng.integers(0, len(content))] + other[rng.integers(0, len(other)) :]
+    return mutations.splice(rng, content, _content(rng))
 
 
 def _length(rng: Generator, content: bytes) -> bytes:
@@ -156,10 +171,6 @@ def _length(rng: Generator, content: bytes) -> bytes:
     lengths = [0, 1, 2**20, 2**27, 2**31, 2**32, 2**62, 2**63, 2**64 - 1, min(max(near, 0), 2**64 - 1)]
     length = lengths[rng.integers(len(lengths))]
     return length.to_bytes(8, "little") + content[8:]
-
-
-def _longer(rng: Generator, content: bytes) -> bytes:
-    return content + rng.bytes(int(rng.integers(1, 100_000)))
 
 
 def _foreign(rng: Generator, _: bytes) -> bytes:
@@ -185,26 +196,8 @@ def _foreign(rng: Generator, _: bytes) -> bytes:
     return choices[rng.integers(len(choices))]
 
 
-_BYTES: list[Callable[[Generator, bytes], bytes]] = [
-    _cut,
-    _flip,
-    _flip,
-    _overwrite,
-    _remove,
-    _insert,
-    _repeat,
-    _splice,
-    _length,
-    _longer,
-    _foreign,
-]
-
-
 def _bytes(rng: Generator) -> bytes:
-    content = _content(rng)
-    for _ in range(rng.integers(1, 3)):
-        content = _BYTES[rng.integers(len(_BYTES))](rng, content or b"\0")
-    return content
+    return mutations.mutated(rng, _content(rng), (*mutations.ALL, _splice, _length, _foreign))
 
 
 # --- the header of safetensors ---
@@ -254,14 +247,15 @@ def _sizes(rng: Generator) -> list[int]:
 def _parts(rng: Generator) -> bytes:
     """Return a valid file of an invalid model."""
     models = _models()
-    header, arrays = copy.deepcopy(models[rng.integers(len(models))][1])
+    _, parts, kind = models[rng.integers(len(models))]
+    header, arrays = copy.deepcopy(parts)
     for _ in range(rng.integers(1, 3)):
         if rng.random() < 0.5:
             header = _changed_tree(rng, header)
         else:
             _change_arrays(rng, arrays)
     path = _scratch()
-    files.write(path, header, arrays)
+    files.write(path, header, arrays, kind)
     return path.read_bytes()
 
 
@@ -334,22 +328,3 @@ def wild_json(rng: Generator) -> Any:
     values += ["nan", "\0", "DirichletProcess", "converged", [], {}, [[]], [1, 2], {"a": 1}, {"$float": "nan"}]
     values += [{"$float": "1e400"}, {"$float": 3}, {"$float": 10**400}, {"$float": []}, {"$float": "x"}, [{}] * 3]
     return values[rng.integers(len(values))]
-
-
-# --- memory, if the system reports it ---
-
-
-def _memory(name: str) -> int:
-    """Return a figure of /proc/self/status in bytes, 0 where there is none."""
-    try:
-        status = Path("/proc/self/status").read_text(encoding="ascii")
-    except OSError:
-        return 0
-    return next((1024 * int(line.split()[1]) for line in status.splitlines() if line.startswith(f"{name}:")), 0)
-
-
-def _forget_peak() -> None:
-    try:
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-    except OSError:
-        return

@@ -142,16 +142,17 @@ impl Betas {
 }
 
 /// The pseudo-count of one side that maximises the evidence, shared by all columns. `others`: pseudo-counts of the
-/// other side.
-fn best_side(now: f64, start: f64, others: &[f64], cells: impl Iterator<Item = Side>) -> f64 {
+/// other side, each now and in the initial base measure.
+fn best_side(now: f64, start: f64, others: &[(f64, f64)], cells: impl Iterator<Item = Side>) -> f64 {
     let cells: Vec<Side> = cells.collect();
+    let of_start: f64 = others.iter().map(|(_, other)| digamma(start) - digamma(start + other)).sum();
     maximum_at(now, PSEUDO_COUNTS, |value| {
         let cell = |cell: &Side| {
-            let both = value + others[cell.column];
+            let both = value + others[cell.column].0;
             cell.times * (digamma_difference(value, cell.count) - digamma_difference(both, cell.sum))
         };
-        let guard = |other: &f64| digamma(start) - digamma(start + other) - digamma(value) + digamma(value + other);
-        cells.iter().map(cell).sum::<f64>() + GUARD * others.iter().map(guard).sum::<f64>()
+        let of_own: f64 = others.iter().map(|(other, _)| digamma(value) - digamma(value + other)).sum();
+        cells.iter().map(cell).sum::<f64>() + GUARD * (of_start - of_own)
     })
 }
 
@@ -280,7 +281,7 @@ impl CountFamily for Betas {
         let d = columns.len();
         if given.is_free("successes") {
             let side = |cell: &Cell| Side { count: cell.s, sum: cell.s + cell.f, ..Side::of(cell) };
-            let others: Vec<f64> = columns.iter().map(|prior| prior.failures).collect();
+            let others: Vec<_> = columns.iter().zip(&start.0).map(|pair| (pair.0.failures, pair.1.failures)).collect();
             let value = best_side(columns[0].successes, start.0[0].successes, &others, cells.iter().map(side));
             for prior in &mut columns {
                 prior.successes = value;
@@ -289,7 +290,8 @@ impl CountFamily for Betas {
         }
         if given.is_free("failures") {
             let side = |cell: &Cell| Side { count: cell.f, sum: cell.s + cell.f, ..Side::of(cell) };
-            let others: Vec<f64> = columns.iter().map(|prior| prior.successes).collect();
+            let others: Vec<_> =
+                columns.iter().zip(&start.0).map(|pair| (pair.0.successes, pair.1.successes)).collect();
             let value = best_side(columns[0].failures, start.0[0].failures, &others, cells.iter().map(side));
             found = found.with([("failures", vector(vec![value; d]))]);
         }

@@ -156,3 +156,55 @@ impl DocumentTerms {
         log_gammas - self.n_documents * log_beta + slack
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: f64 = USUAL / 3.0;
+
+    /// The terms of documents with these factors Dir(theta) over three topics that the estimate reads.
+    fn terms(thetas: &[[f64; 3]]) -> DocumentTerms {
+        let mut terms = DocumentTerms { n_documents: thetas.len() as f64, ..DocumentTerms::zeros(3) };
+        for theta in thetas {
+            for (sum, value) in terms.log_weights.iter_mut().zip(theta) {
+                *sum += digamma(*value) - digamma(theta.iter().sum());
+            }
+        }
+        terms
+    }
+
+    /// KL(Dir(START) || Dir(a)) of symmetric priors over three topics.
+    fn divergence(a: f64) -> f64 {
+        let log_normaliser = |a: f64| ln_gamma(3.0 * a) - 3.0 * ln_gamma(a);
+        let of_log_weights = 3.0 * (START - a) * (digamma(START) - digamma(3.0 * START));
+        log_normaliser(START) - log_normaliser(a) + of_log_weights
+    }
+
+    /// The maximum by thirds of an interval that becomes shorter and shorter.
+    fn best(objective: impl Fn(f64) -> f64) -> f64 {
+        let (mut low, mut high) = (-12.0_f64, 12.0_f64);
+        for _ in 0..200 {
+            let third = (high - low) / 3.0;
+            if objective((low + third).exp()) < objective((high - third).exp()) { low += third } else { high -= third }
+        }
+        low.midpoint(high).exp()
+    }
+
+    #[test]
+    fn the_estimate_has_the_largest_bound_plus_guard() {
+        let process = LatentDirichlet { n_topics: 3, concentration: None };
+        for thetas in [[[5.2, 0.2, 1.2], [0.05, 9.1, 0.02]], [[5.0, 4.0, 4.5], [2.0, 2.2, 2.1]]] {
+            let documents = terms(&thetas);
+            let allocation = process.allocate_documents(&[1.0; 3], Some(&documents));
+            let found = allocation.of_documents.expect("one pseudo-count of each topic")[0];
+            let bound = |a: f64| documents.bound(&[a; 3]);
+            let with_guard = best(|a| bound(a) - 0.001 * divergence(a));
+            assert!((found / with_guard - 1.0).abs() < 1e-6, "{found} {with_guard}");
+            // The guard is seen.
+            let without = best(bound);
+            assert!((without / with_guard - 1.0).abs() > 1e-5, "{without} {with_guard}");
+            assert!((allocation.guard + 0.001 * divergence(found)).abs() < 1e-15);
+        }
+    }
+}

@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import sys
+import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -297,3 +298,40 @@ def test_large_tables_come_back_to_the_bit(fast: bool, tmp_path: Path, monkeypat
     labels = rng.integers(5, size=1000)
     output.write_table(str(tmp_path / "labels.csv"), ["component"], labels, "key")
     assert (tmp_path / "labels.csv").read_text() == "component\n" + "".join(f"{label}\n" for label in labels)
+
+
+LONG = "a" * 200_000
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        (f"1,2\n3,{LONG}\n", {"may_miss": True}, "line 2: field larger than field limit"),
+        (f"x,id\n1,a\n2,{LONG}\n", {"keep": ["id"]}, "line 3: field larger than field limit"),
+        (f"{LONG[:100_000]},b\n1,2\nx,4\n", {}, r"line 3, column 1 \('aaaaaaaaaaaa\.\.\.aaaaaaaaaaaaa'\): 'x'"),
+    ],
+)
+def test_long_fields_are_refused_in_a_short_line(text: str, options: Any, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(sb.SourceError, match=said) as caught:
+        datafiles.read(path, **options)
+    assert len(str(caught.value)) < 1000
+
+
+def test_what_a_damaged_archive_says_is_cut_off(tmp_path: Path) -> None:
+    """The zip module quotes the name of a member, which may have 65,535 bytes."""
+    from stickbreak.io import corpora
+
+    path = tmp_path / "counts.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in ("data", "format", "shape"):
+            archive.writestr(f"{name}.npy", b"x" * 70_000)
+    # The member that is read first claims a longer name than it has.
+    content = bytearray(path.read_bytes())
+    length = content.find(b"format.npy") - 4
+    content[length : length + 2] = b"\xff\xff"
+    path.write_bytes(content)
+    with pytest.raises(sb.SourceError, match="File name in directory") as caught:
+        corpora.read_corpus(path)
+    assert len(str(caught.value)) < 1000

@@ -1,6 +1,7 @@
 """Base measures estimated by evidence: at the end of a fit no other base measure has more (mathematics 10)."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -128,18 +129,20 @@ class Objective:
         return dataclasses.replace(self.likelihood, **found)
 
 
-def fitted(kind: str, seed: int, *, missing: bool = False, **given: Any) -> tuple[sb.Fit, Any, Array]:
+def fitted(
+    kind: str, seed: int, *, missing: bool = False, n: int = 300, k: int = 6, **given: Any
+) -> tuple[sb.Fit, Any, Array]:
     """A fit that has settled, the likelihood by the rule, and the rows."""
     rng = np.random.default_rng(seed)
-    rows = make_rows(kind if kind != "spherical_product" else "spherical", rng, 300, 3, 6)
+    rows = make_rows(kind if kind != "spherical_product" else "spherical", rng, n, 3, k)
     rows = with_holes(rng, rows) if missing else rows
     likelihood = default(kind, 3, **given)
     algorithm = sb.Full(moves=(), sparsity=None, margin=None, max_passes=3000, tol=1e-12)
     word = "marginalize" if missing else "error"
     model = sb.Mixture(likelihood=likelihood)
-    fit = sb.fit(model, rows, algorithm, init="kmeans++", n_components=6, seed=seed, missing=word)
+    fit = sb.fit(model, rows, algorithm, init="kmeans++", n_components=k, seed=seed, missing=word)
     ruled = sb.Mixture(likelihood=dataclasses.replace(likelihood, prior="rule"))
-    start = sb.fit(ruled, rows, sb.Full(max_passes=0, moves=()), init=np.zeros(300, int), missing=word)
+    start = sb.fit(ruled, rows, sb.Full(max_passes=0, moves=()), init=np.zeros(n, int), missing=word)
     return fit, start.model.likelihood, rows
 
 
@@ -153,6 +156,33 @@ def test_no_other_base_measure_has_more_evidence(kind: str, missing: bool, seed:
     assert -best.fun <= here + 1e-6 * (1 + abs(here)), objective.unpack(best.x)
     # It is far from its start, so the comparison is not trivial.
     assert here > objective.of(start) + 1.0
+
+
+def newton_gains(function: Callable[[Array], float], at: Array, step: float = 1e-3) -> Array:
+    """What a Newton step of each number alone, and of all together, would add, nats."""
+    steps = step * np.eye(len(at))
+    rises = np.array([function(at + one) - function(at - one) for one in steps])
+    curves = np.array(
+        [
+            [
+                sum(sign * other * function(at + sign * one + other * two) for sign in (1, -1) for other in (1, -1))
+                for two in steps
+            ]
+            for one in steps
+        ]
+    )
+    gradient, hessian = rises / (2 * step), curves / (4 * step**2)
+    together = -0.5 * gradient @ np.linalg.solve(hessian, gradient)
+    return np.append(-0.5 * gradient**2 / np.diag(hessian), together)
+
+
+@pytest.mark.parametrize(("kind", "missing"), [*((kind, False) for kind in KINDS), *((kind, True) for kind in HOLED)])
+def test_a_newton_step_gains_nothing_more(kind: str, missing: bool) -> None:
+    """A guard that is too weak or too strong by a factor, such as the number of columns or levels, leaves a gain."""
+    fit, start, rows = fitted(kind, 7, missing=missing, n=40, k=2)
+    objective = Objective(fit, start, rows)
+    gains = newton_gains(lambda packed: objective.of(objective.unpack(packed)), objective.pack())
+    assert (np.abs(gains) < 1e-8).all(), dict(zip([*objective.names, "all"], gains, strict=False))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,13 +1,11 @@
 """A fit stopped in any way continues from its checkpoint to the same bits as an uninterrupted one."""
 
 import dataclasses
-import json
 import os
 import random
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -284,58 +282,6 @@ def test_a_checkpoint_that_fails_later_does_not_end_the_fit(tmp_path: Path) -> N
         result = fit(sb.Checkpoint(path, every_seconds=10**9), callbacks=[remove])
     assert len(warnings) == 1
     assert same(result, fit())
-
-
-SCRIPT = """
-import json, sys
-import numpy as np
-import stickbreak as sb
-rows = np.random.default_rng(0).standard_normal((20_000, 6))
-model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
-checkpoint = sb.Checkpoint(sys.argv[1], every_seconds=0) if len(sys.argv) > 1 else None
-algorithm = sb.Memoized(batches=10, sparsity=3, max_passes=25, tol=0.0)
-fit = sb.fit(model, rows, algorithm, n_components=20, seed=1, threads=2, checkpoint=checkpoint)
-arrays = [fit.counts, fit.weights, *fit.components.values(), np.array([record.elbo for record in fit.history])]
-print(json.dumps([array.tobytes().hex() for array in arrays]))
-"""
-
-
-def run(*arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, "-c", SCRIPT, *arguments], stdout=subprocess.PIPE, text=True)
-
-
-def killed_and_resumed(path: Path, n_kills: int, random_state: random.Random) -> tuple[int, str]:
-    """Kill a fit at random moments after its first checkpoint, then let it end; return how often it was killed."""
-    kills = 0
-    while kills < n_kills:
-        process = run(str(path))
-        while process.poll() is None and not path.exists():
-            time.sleep(0.001)
-        time.sleep(random_state.uniform(0.0, 0.4))
-        ended = process.poll() is not None
-        process.kill()
-        process.communicate()
-        if ended:
-            break
-        kills += 1
-    out, _ = run(str(path)).communicate()
-    return kills, out
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGKILL")
-@pytest.mark.parametrize("kills", [2, pytest.param(100, marks=pytest.mark.slow)])
-def test_killed_runs_equal_the_uninterrupted_one(kills: int, tmp_path: Path) -> None:
-    """kill -9 at random moments, each time followed by the same call."""
-    whole, _ = run().communicate()
-    assert json.loads(whole)
-    random_state, done = random.Random(11), 0
-    while done < kills:
-        path = tmp_path / f"{done}.checkpoint"
-        now, resumed = killed_and_resumed(path, min(3, kills - done), random_state)
-        done += now
-        assert resumed == whole
-        assert os.listdir(tmp_path) == [path.name]
-        path.unlink()
 
 
 PROGRAM_OF_A_WRITER = """

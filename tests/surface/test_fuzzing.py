@@ -1,10 +1,11 @@
-"""A seeded thousand of mutated model files, of checkpoints, and of wild arguments; `scripts/fuzz.py` does more."""
+"""Seeded cases of every kind: damaged files, wild arguments and command lines; `scripts/fuzz.py` does more."""
 
 from pathlib import Path
 
 import pytest
 
 import fuzz
+from fuzzing import callables
 
 SABOTEUR = """
 import os, sys, time
@@ -20,14 +21,43 @@ def run(seed, number):
 """
 
 
+# How cases of a kind end that get through, and the number of cases for the quick tests.
+WELL = {
+    "files": ("loaded", 1000),
+    "inputs": ("success", 1000),
+    "checkpoints": ("resumed", 1000),
+    "data": ("read", 200),
+    "commands": ("exit 0", 50),
+    "callables": ("success", 200),
+}
+
+
 @pytest.mark.parametrize("kind", fuzz.KINDS)
-def test_a_thousand_cases(kind: str) -> None:
-    report = fuzz.campaign(kind, seed=2024, numbers=range(1000), seconds=60)
+def test_seeded_cases(kind: str) -> None:
+    check(kind, WELL[kind][1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["data", "commands", "callables"])
+def test_thousands_of_cases(kind: str) -> None:
+    check(kind, 3000)
+
+
+def check(kind: str, n: int) -> None:
+    report = fuzz.campaign(kind, seed=2024, numbers=range(n), seconds=60)
     assert report.failures == []
-    assert report.outcomes.total() == 1000
+    assert report.outcomes.total() == n
     # Some cases must succeed, otherwise the campaign would test only refusals.
-    well = {"files": "loaded", "inputs": "success", "checkpoints": "resumed"}
-    assert 20 < report.outcomes[well[kind]] < 900
+    assert 0.02 < report.outcomes[WELL[kind][0]] / n < 0.9
+
+
+def test_every_public_callable_has_good_values() -> None:
+    """Cases of callables begin with good values of all parameters: a new one needs a line in the table."""
+    subjects = callables.subjects()
+    assert {"fit", "Gaussian", "Trace.predict", "plot.topic", "BayesianMixture.fit"} <= set(subjects)
+    for name in subjects:
+        for parameter in callables.parameters_of(name):
+            callables.good(name, parameter)
 
 
 def test_crashes_hangs_and_other_errors_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

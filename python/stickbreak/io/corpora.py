@@ -125,4 +125,4 @@ def _read_sparse(file: Path) -> Any:
         raise SourceError(f"{file}: {error.found}") from error
     except Exception as error:
         # SciPy raises various errors for damaged files.
-        raise SourceError(f"{file}: not a sparse array that SciPy can read: {error}") from error
+        raise SourceError(f"{file}: not a sparse array that SciPy can read: {checks.brief(error)}") from error

@@ -80,7 +80,8 @@ def named(names: Sequence[str] | None, chosen: list[int] | None) -> tuple[str, .
 
 def title(column: int, names: Sequence[str] | None) -> str:
     """Return the description of a column in messages: its position from 1, and its name if it has one."""
-    return f"column {column + 1}" if names is None or not names[column] else f"column {column + 1} ({names[column]!r})"
+    known = "" if names is None else names[column]
+    return f"column {column + 1} ({checks.quote(known)})" if known else f"column {column + 1}"
 
 
 def _found(argument: str, text: object, names: Sequence[str] | None, n_columns: int) -> list[int]:

@@ -26,7 +26,7 @@ def read_npy(path: Path, choice: Choice) -> tuple[NDArray[Any], None]:
     except _PASSED:
         raise
     except Exception as error:
-        raise SourceError(f"{path}: not a .npy file of numbers, or damaged: {error}") from error
+        raise SourceError(f"{path}: not a .npy file of numbers, or damaged: {checks.brief(error)}") from error
     return _table(array, str(path), choice), None
 
 
@@ -41,7 +41,7 @@ def read_npz(path: Path, choice: Choice, key: str | None) -> tuple[NDArray[Any],
     except _PASSED:
         raise
     except Exception as error:
-        raise SourceError(f"{path}: not an .npz file of numbers, or damaged: {error}") from error
+        raise SourceError(f"{path}: not an .npz file of numbers, or damaged: {checks.brief(error)}") from error
     return _table(array, f"{path}: array {name!r}", choice), None
 
 

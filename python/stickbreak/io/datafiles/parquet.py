@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stickbreak.checks import brief
 from stickbreak.errors import NotSupported, SourceError, StickbreakError
 from stickbreak.io import arrays
 from stickbreak.io.datafiles.columns import Choice, named, title
@@ -92,7 +93,7 @@ class ParquetRows:
             raise
         except Exception as error:
             # PyArrow raises various errors for damaged files, some of Python's own where a footer is not UTF-8.
-            raise SourceError(f"{self.path}: not a Parquet file, or damaged: {error}") from error
+            raise SourceError(f"{self.path}: not a Parquet file, or damaged: {brief(error)}") from error
 
     def put_in_order(self, names: Sequence[str]) -> None:
         """Read the columns in the order of these names."""

@@ -52,7 +52,7 @@ def read_text(
         )
         if rows is None:
             text: Iterable[str] = chain([second], lines)
-            text = _with_nan(text, delimiter) if may_miss else text
+            text = _with_nan(lines, text, delimiter) if may_miss else text
             rows = _numbers(lines, text, delimiter, names, chosen, sniffs=sniffs, first_row=first_row)
     _check_finite(path, rows, first_row, names, chosen, may_miss)
     kept = choice.kept_among(names, len(fields))
@@ -66,7 +66,10 @@ def _kept(
     with source.open() as file:
         # Blank lines can only be before the rows and at the end; others were refused above.
         rows = csv.reader(islice(file, first_row - 1, None), delimiter=delimiter)
-        columns = list(zip(*([row[column] for column in kept] for row in rows if row), strict=True))
+        try:
+            columns = list(zip(*([row[column] for column in kept] for row in rows if row), strict=True))
+        except csv.Error as error:
+            raise SourceError(f"{source.name}: line {first_row - 1 + rows.line_num}: {error}") from error
     titles = [f"column_{column + 1}" if names is None else names[column] for column in kept]
     return {title: list(values) for title, values in zip(titles, columns, strict=True)}
 
@@ -193,10 +196,10 @@ def _numbers(
         raise SourceError(f"{lines.path}: line {lines.number}{reason}{hint}") from error
 
 
-def _with_nan(lines: Iterable[str], delimiter: str) -> Iterator[str]:
+def _with_nan(lines: _Lines, rows: Iterable[str], delimiter: str) -> Iterator[str]:
     """Yield lines with "nan" for missing values."""
-    for line in lines:
-        fields = next(csv.reader([line], delimiter=delimiter))
+    for line in rows:
+        fields = lines.split([line], delimiter)
         if any(map(_is_missing, fields)):
             # Fields that were quoted are quoted again.
             quoted = (f'"{field}"' if delimiter in field else field for field in fields)

@@ -1,0 +1,103 @@
+"""Further mistakes for `injected_bugs.py`: those that its first list missed, found by outside checks."""
+
+from __future__ import annotations
+
+from mistakes import SWITCH, Bug, bug
+
+
+def python_bug(number: int) -> str:
+    """Return the switch of a mistake in the Python package."""
+    return f'(__import__("os").environ.get("{SWITCH}") == "{number}")'
+
+
+MORE = (
+    Bug(
+        49,
+        "the guard of the estimated concentration of topics has the wrong sign",
+        "src/process/latent_dirichlet.rs",
+        "log_weights + GUARD * (of_prior + of_start)",
+        f"log_weights + (if {bug(49)} {{ -GUARD }} else {{ GUARD }}) * (of_prior + of_start)",
+        "process::latent_dirichlet",
+    ),
+    Bug(
+        50,
+        "a checkpoint of chains does not know the sweeps between its draws",
+        "src/mcmc/checkpoint.rs",
+        "plan.thin.to_string()),",
+        f"if {bug(50)} {{ String::new() }} else {{ plan.thin.to_string() }}),",
+        "tests/sampling/test_sampling.py",
+    ),
+    Bug(
+        51,
+        "restarts try the smallest topic of a document alone",
+        "src/local_step/documents/restarts.rs",
+        "for _ in 0..shared.options.restarts {",
+        f"for _ in 0..shared.options.restarts.min(if {bug(51)} {{ 1 }} else {{ usize::MAX }}) {{",
+        "tests/model/test_topics.py",
+    ),
+    Bug(
+        52,
+        "gains of opening nodes ignore the masses of rows",
+        "src/local_step/nodes/gains.rs",
+        "rows_of_node.iter().map(|&row| rows.mass(row as usize)).collect();",
+        f"rows_of_node.iter().map(|&row| if {bug(52)} {{ 1.0 }} else {{ rows.mass(row as usize) }}).collect();",
+        "tests/run/test_kd_tree.py",
+    ),
+    Bug(
+        53,
+        "a budget of nodes is spent on the largest gains a row, whatever the mass",
+        "src/fit/opening.rs",
+        "(y.value * y.mass).total_cmp(&(x.value * x.mass))",
+        f"(if {bug(53)} {{ y.value.total_cmp(&x.value) }} "
+        "else { (y.value * y.mass).total_cmp(&(x.value * x.mass)) })",
+        "tests/run/test_kd_tree.py",
+    ),
+    Bug(
+        54,
+        "a node of many rows has the scatter of its blocks' means alone",
+        "src/local_step/nodes/build.rs",
+        "zip(&block.squares).for_each(|(sum, x)| *sum += x);",
+        f"zip(&block.squares).for_each(|(sum, x)| *sum += if {bug(54)} && all.len() > 1 {{ 0.0 }} else {{ *x }});",
+        "tests/run/test_kd_tree.py",
+    ),
+    Bug(
+        55,
+        "the guard of an estimated precision of means has one column",
+        "src/likelihood/mean_evidence.rs",
+        "- 0.5 * GUARD * columns * (",
+        f"- 0.5 * GUARD * (if {bug(55)} {{ 1.0 }} else {{ columns }}) * (",
+        "tests/model/test_evidence.py",
+    ),
+    Bug(
+        56,
+        "the guard of estimated pseudo-counts has one level",
+        "src/likelihood/counts/evidence.rs",
+        "GUARD * levels * guard",
+        f"GUARD * (if {bug(56)} {{ 1.0 }} else {{ levels }}) * guard",
+        "tests/model/test_evidence.py",
+    ),
+    Bug(
+        57,
+        "subtrees that an insertion takes off return the other way round",
+        "src/mcmc/trees/incremental.rs",
+        "        for piece in pieces {\n",
+        f"        if {bug(57)} {{\n            pieces.reverse();\n        }}\n        for piece in pieces {{\n",
+        "tests/result/test_hierarchy.py",
+    ),
+    Bug(
+        58,
+        "the command line writes the labels of the best draw of the first chain",
+        "python/stickbreak/cli/mcmc.py",
+        "[trace.log_joint.argmax()]",
+        f"[(trace.log_joint[:1] if {python_bug(58)} else trace.log_joint).argmax()]",
+        "tests/sampling/test_sampling.py",
+    ),
+    Bug(
+        59,
+        "rows are predicted with the hyperparameters of the first draw",
+        "python/stickbreak/result/trace.py",
+        "reshape(*self.log_joint.shape, -1)[chain, draw]",
+        f"reshape(*self.log_joint.shape, -1)[(0, 0) if {python_bug(59)} else (chain, draw)]",
+        "tests/sampling/test_sampling.py",
+    ),
+)
