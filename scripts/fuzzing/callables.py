@@ -88,7 +88,8 @@ def _names() -> Iterator[str]:
     for name in sb.__all__:
         member = getattr(sb, name)
         # Errors and warnings without a constructor of their own take anything.
-        is_plain = isinstance(member, type) and member.__init__ in (Exception.__init__, UserWarning.__init__)
+        makes = inspect.getattr_static(member, "__init__", None)
+        is_plain = isinstance(member, type) and makes in (Exception.__init__, UserWarning.__init__)
         if callable(member) and name not in _INNER and not is_plain:
             yield name
     for name in sb.plot.__all__:

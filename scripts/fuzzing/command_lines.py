@@ -36,7 +36,16 @@ _MODELS = ["m.safetensors", "m.safetensors", "topics.safetensors", "trace.safete
 _OUTPUTS = ["out.safetensors", "out.safetensors", "out.csv", "out.npy", "out.json", "out.parquet", "-", "rows.csv", "."]
 _OUTPUTS += ["missing/out.csv", "", "out", "out.txt", "m.safetensors", "checkpoint"]
 # Options that decide how much is done get small numbers and numbers that are refused.
-_WORK = {"draws": 3, "warmup": 2, "chains": 2, "thin": 2, "n_init": 2, "n": 7, "max_passes": 2, "global_moves": 2}
+_WORK: dict[str, float] = {
+    "draws": 3,
+    "warmup": 2,
+    "chains": 2,
+    "thin": 2,
+    "n_init": 2,
+    "n": 7,
+    "max_passes": 2,
+    "global_moves": 2,
+}
 _WORK |= {"max_seconds": 0.1, "threads": 1, "n_components": 3, "n_topics": 2, "scans": 1, "restarts": 2, "depth": 2}
 _WORK |= {"max_steps": 5, "batches": 2, "batch_size": 10, "subset": 5, "levels": 3}
 # Good values of options that are words, or names of columns.

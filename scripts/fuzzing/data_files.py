@@ -122,9 +122,11 @@ def _check_error(error: Exception) -> None:
 
 def _fit(rng: Generator, table: Any) -> str:
     """Fit what was read: the core takes it, or refuses it for a reason."""
-    rows = table if isinstance(table, tuple) else getattr(table, "rows", table)
+    if isinstance(table, tuple):
+        return "read"
+    rows = getattr(table, "rows", table)
     # A header may claim a million columns, which a fit takes, but not in a moment.
-    if isinstance(table, tuple) or rows.shape[1] > 1 << 14:
+    if rows.shape[1] > 1 << 14:
         return "read"
     is_sparse = not isinstance(rows, np.ndarray)
     likelihoods = [sb.Poisson(), sb.Multinomial(), sb.Bernoulli()] if is_sparse else [sb.Gaussian(), sb.Poisson()]

@@ -55,9 +55,9 @@ def run(seed: int, number: int) -> str:
 def _use(found: Any) -> None:
     """Use what was loaded, which must give results or typed errors."""
     repr(found)
-    use = {sb.Fit: _use_fit, sb.TopicFit: _use_topics, sb.Trace: _use_trace, sb.Hierarchy: _use_tree}[type(found)]
+    uses: dict[type, Any] = {sb.Fit: _use_fit, sb.TopicFit: _use_topics, sb.Trace: _use_trace, sb.Hierarchy: _use_tree}
     try:
-        use(found)
+        uses[type(found)](found)
     except (sb.NumericalError, sb.NotSupported):
         return
     except sb.ModelFileError:
@@ -116,20 +116,20 @@ def _models() -> list[tuple[bytes, Parts, files.Kind]]:
         for likelihood in (sb.Gaussian(), sb.ZeroMeanGaussian()):
             for process in (sb.DirichletProcess(1.5), sb.FiniteDirichlet(n_components=dimension + 1)):
                 found.append(_fitted(sb.Mixture(likelihood=likelihood, process=process), rows, dimension + 1))
-    for likelihood in (
+    others: list[Any] = [
         sb.DiagonalGaussian(),
         sb.SphericalGaussian(base="product"),
         sb.KnownCovarianceGaussian(np.eye(3)),
-    ):
-        found.append(_fitted(sb.Mixture(likelihood=likelihood), rows, 2))
+    ]
+    found += [_fitted(sb.Mixture(likelihood=other), rows, 2) for other in others]
     flags = (rows > 0).astype(float)
-    for likelihood in (sb.Bernoulli(), sb.Poisson(), sb.Categorical(), sb.Multinomial()):
-        found.append(_fitted(sb.Mixture(likelihood=likelihood), flags, 2))
+    discrete: list[Any] = [sb.Bernoulli(), sb.Poisson(), sb.Categorical(), sb.Multinomial()]
+    found += [_fitted(sb.Mixture(likelihood=other), flags, 2) for other in discrete]
     tail = sb.DirichletProcess(sb.Gamma(1.0, 1.0), truncation="tail")
     found.append(_fitted(sb.Mixture(likelihood=sb.Gaussian(), process=tail), rows, 2))
     found.append(_fitted(sb.TopicModel(sb.LatentDirichlet(2, None)), rng.poisson(1.0, size=(20, 5)), 2))
-    for process in (sb.DirichletProcess(sb.Gamma(1.0, 1.0)), sb.NormalizedGeneralizedGamma(1.0, 0.3)):
-        sampled = sb.Mixture(likelihood=sb.Gaussian(), process=process)
+    for law in (sb.DirichletProcess(sb.Gamma(1.0, 1.0)), sb.NormalizedGeneralizedGamma(1.0, 0.3)):
+        sampled = sb.Mixture(likelihood=sb.Gaussian(), process=law)
         found.append(sb.sample(sampled, rows[:15], draws=3, warmup=1, chains=2, threads=1, progress=False))
         found.append(sb.hierarchy(sampled, rows[:15], threads=1))
     return [_written(each) for each in found]

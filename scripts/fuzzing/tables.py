@@ -169,7 +169,8 @@ def _array(rng: Generator) -> np.ndarray[Any, Any]:
         rows[:, :0],
         np.asfortranarray(rows),
     ]
-    return shapes[rng.integers(len(shapes))]
+    shaped: np.ndarray[Any, Any] = shapes[rng.integers(len(shapes))]
+    return shaped
 
 
 def _saved(array: np.ndarray[Any, Any]) -> bytes:
