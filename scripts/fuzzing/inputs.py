@@ -67,7 +67,9 @@ def problem_of(result: Any, *, may_be_nan: bool = False) -> str:
         if abs(result.weights.sum() + result.leftover_weight - 1.0) > 1e-9:
             return f"weights that do not have sum one: {result!r}"
         bounds = [record.elbo for record in result.history]
-        if not np.isfinite([result.elbo]).all() or not (may_be_nan or np.isfinite(bounds).all()):
+        # Without a pass the bound is unknown.
+        ends = [result.elbo] if bounds else []
+        if not np.isfinite(ends).all() or not (may_be_nan or np.isfinite(bounds).all()):
             return f"a bound that is not finite: {result!r}"
     return ""
 

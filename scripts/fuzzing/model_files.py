@@ -125,7 +125,7 @@ def _models() -> list[tuple[bytes, Parts, files.Kind]]:
     flags = (rows > 0).astype(float)
     discrete: list[Any] = [sb.Bernoulli(), sb.Poisson(), sb.Categorical(), sb.Multinomial()]
     found += [_fitted(sb.Mixture(likelihood=other), flags, 2) for other in discrete]
-    tail = sb.DirichletProcess(sb.Gamma(1.0, 1.0), truncation="tail")
+    tail = sb.DirichletProcess(1.5, truncation="tail")
     found.append(_fitted(sb.Mixture(likelihood=sb.Gaussian(), process=tail), rows, 2))
     found.append(_fitted(sb.TopicModel(sb.LatentDirichlet(2, None)), rng.poisson(1.0, size=(20, 5)), 2))
     for law in (sb.DirichletProcess(sb.Gamma(1.0, 1.0)), sb.NormalizedGeneralizedGamma(1.0, 0.3)):

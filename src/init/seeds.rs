@@ -63,7 +63,10 @@ impl Seeds {
         for ((TwoNearest(first, second), &distance), mass) in self.nearest.iter().zip(distances).zip(&self.masses) {
             let least = first.distance.min(distance);
             change += mass * (least - first.distance);
-            losses[first.seed] += mass * (second.distance.min(distance) - least);
+            // A row without finite distances, which another thread has changed, has no nearest seed.
+            if let Some(loss) = losses.get_mut(first.seed) {
+                *loss += mass * (second.distance.min(distance) - least);
+            }
         }
         let (worst, loss) =
             losses.into_iter().enumerate().reduce(|best, other| if other.1 < best.1 { other } else { best })?;

@@ -96,15 +96,6 @@ PROGRAM = """
         ),
         (
             "Gaussian",
-            800,
-            "d = np.ones(800); g = sb.Gaussian(mean=0 * d, mean_precision=1.0, dof=810.0, scale=np.diag(d));"
-            "sb.sample(sb.Mixture(g), rows[:300], sb.TreeGuided(), draws=1, warmup=0, init='single', chains=2, "
-            "threads=2)",
-            "sampler",
-            "trees over 300 rows in 2 chains at once, whose statistics take about",
-        ),
-        (
-            "Gaussian",
             1,
             "leave(1 << 30); rows = rows.repeat(41, axis=0)[:16384];"
             "sb.hierarchy(sb.Mixture(sb.Gaussian(prior='rule')), rows, 'bhc')",
@@ -118,21 +109,6 @@ PROGRAM = """
             "leave(7 * 10**8); t.similarity(threads=1)",
             "rows",
             "10000 rows, whose similarities take about 800.0 MB",
-        ),
-        (
-            "DiagonalGaussian",
-            2,
-            "t = sb.sample(model, rows, draws=40, warmup=0, chains=1, init='single', threads=1);"
-            "t.log_predictive(np.broadcast_to(rows[:1], (8 * 10**6, 2)))",
-            "X",
-            "8000000 rows, for which 32 draws of up to",
-        ),
-        (
-            "DiagonalGaussian",
-            2,
-            "sb.sample(model, np.broadcast_to(rows[:1], (10**8, 2)), draws=1, warmup=0, chains=1, init='single')",
-            "data",
-            "100000000 rows, which take about 1.6 GB as float64",
         ),
     ],
 )

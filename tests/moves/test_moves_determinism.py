@@ -79,7 +79,7 @@ def test_every_checkpoint_leads_to_the_same_end(
         written.append(path.read_bytes())
 
     monkeypatch.setattr(sb.run.checkpoints.CheckpointFile, "write", keep)
-    rows = ROWS[:400]
+    rows = ROWS[:800]
     whole = fit(moves, rows, checkpoint=sb.Checkpoint(path, every_seconds=0), settings=settings)
     states = list(written)
     assert len(states) >= 5

@@ -51,6 +51,7 @@ def check(kind: str, n: int) -> None:
     assert 0.02 < report.outcomes[WELL[kind][0]] / n < 0.9
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_every_public_callable_has_good_values() -> None:
     """Cases of callables begin with good values of all parameters: a new one needs a line in the table."""
     subjects = callables.subjects()
