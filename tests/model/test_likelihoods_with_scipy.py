@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
-from scipy.integrate import quad
 from scipy.special import logsumexp
 
 import stickbreak as sb
+from oracles.quadrature import gauss_legendre
 
 Array = NDArray[np.float64]
 Density = Callable[[dict[str, Any], Array], Array]
@@ -38,18 +38,11 @@ def spherical(parameters: dict[str, Any], rows: Array) -> Array:
 def spherical_product(parameters: dict[str, Any], rows: Array) -> Array:
     """An integral over the precision: its gamma distribution, and the normal one of mean and row together."""
     prior = stats.gamma(parameters["shape"], scale=1 / parameters["rate"])
-    low, high = prior.ppf([1e-13, 1 - 1e-13])
-
-    def density(row: Array) -> float:
-        def integrand(precision: float) -> float:
-            variance = 1 / precision + 1 / parameters["mean_precision"]
-            return float(
-                prior.pdf(precision) * np.exp(stats.norm.logpdf(row, parameters["mean"], np.sqrt(variance)).sum())
-            )
-
-        return float(np.log(quad(integrand, low, high, limit=200, epsabs=0, epsrel=1e-10)[0]))
-
-    return np.array([density(row) for row in rows])
+    logs, widths = gauss_legendre(*np.log(prior.ppf([1e-13, 1 - 1e-13])), 40)
+    precisions = np.exp(logs)
+    deviations = np.sqrt(1 / precisions + 1 / parameters["mean_precision"])[:, None]
+    densities = stats.norm.logpdf(rows[:, None], parameters["mean"], deviations).sum(2)
+    return np.asarray(logsumexp(densities + prior.logpdf(precisions) + logs, b=widths, axis=1))
 
 
 def known(parameters: dict[str, Any], rows: Array) -> Array:

@@ -75,7 +75,7 @@ def test_bound_at_a_fixed_point(
     bound is their recomputed one.
     """
     case = make_case(3, n=90, n_components=3, likelihood=likelihood, process=process, weighted=True)
-    algorithm = sb.Memoized(batches=5, shuffle=shuffle, sparsity=sparsity, max_passes=1500, tol=0.0)
+    algorithm = sb.Memoized(batches=5, shuffle=shuffle, sparsity=sparsity, max_passes=800, tol=0.0)
     fit = fit_from(case, algorithm)
     responsibilities = fit.predict_proba(case.rows, sparse=True).toarray()
     expected = oracle.elbo_of_responsibilities(case.rows, responsibilities, case.mixture, case.weights)
