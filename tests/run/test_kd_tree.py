@@ -164,8 +164,13 @@ def test_the_bound_never_falls(
 
 @pytest.mark.parametrize(
     ("algorithm", "dtype"),
-    [(sb.Full(moves=USUAL), np.float32), (sb.Memoized(batches=3, moves=USUAL), np.float64)],
-    ids=["full", "memo"],
+    [
+        (sb.Full(moves=USUAL), np.float32),
+        (sb.Memoized(batches=3, moves=USUAL), np.float64),
+        pytest.param(sb.Full(moves=USUAL), np.float64, marks=pytest.mark.slow),
+        pytest.param(sb.Memoized(batches=3, moves=USUAL), np.float32, marks=pytest.mark.slow),
+    ],
+    ids=["full-float32", "memo-float64", "full-float64", "memo-float32"],
 )
 def test_refining_ends_with_rows(algorithm: Any, dtype: type) -> None:
     """First few nodes, then all rows, and at the end a bound as good as that of rows alone from the same start."""
