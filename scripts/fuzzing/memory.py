@@ -11,7 +11,7 @@ from fuzzing import Failure
 
 @contextmanager
 def limited(allowed: int, what: str) -> Iterator[None]:
-    """Fail if the peak of memory in the block exceeds the memory before it by more than so many bytes."""
+    """Fail if the block takes more memory than the given number of bytes."""
     before = _memory("VmRSS")
     _forget_peak()
     try:

@@ -14,7 +14,7 @@ PROGRAM = """
     resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
 
     def leave(size):
-        # Lets the process take only so many bytes more.
+        # Limits what the process may allocate from now on, in bytes.
         pages = int(open("/proc/self/statm").read().split()[0])
         resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + size, 3 << 30))
 
