@@ -80,9 +80,11 @@ def test_every_checkpoint_leads_to_the_same_end(
 
     monkeypatch.setattr(sb.run.checkpoints.CheckpointFile, "write", keep)
     rows = ROWS[:800]
-    whole = fit(moves, rows, checkpoint=sb.Checkpoint(path, every_seconds=0), settings=settings)
+    # A state that comes while another is being written is left out, so how many there are depends on time.
+    while len(written) < 5:
+        path.unlink(missing_ok=True)
+        whole = fit(moves, rows, checkpoint=sb.Checkpoint(path, every_seconds=0), settings=settings)
     states = list(written)
-    assert len(states) >= 5
     assert not settings or whole.stop_reason is sb.StopReason.CONVERGED
     for state in states:
         path.write_bytes(state)

@@ -1,10 +1,12 @@
 """kill -9 at random moments, each time followed by the same call: every kind of run leads to the same bits."""
 
+import itertools
 import os
 import random
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -78,14 +80,20 @@ def start(*arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, "-c", PROGRAM, *arguments], stdout=subprocess.PIPE, text=True)
 
 
-def killed_and_resumed(kind: str, path: Path, n_kills: int, moments: random.Random) -> tuple[int, str]:
+def start_until(path: Path, kind: str) -> subprocess.Popen[str]:
+    """Start a run and wait for its checkpoint."""
+    process = start(kind, str(path))
+    while process.poll() is None and not path.exists():
+        time.sleep(0.001)
+    return process
+
+
+def killed_and_resumed(kind: str, path: Path, n_kills: int, moments: Iterator[float]) -> tuple[int, str]:
     """Kill a run at random moments after its first checkpoint, then let it end; return how often it was killed."""
     kills = 0
     while kills < n_kills:
-        process = start(kind, str(path))
-        while process.poll() is None and not path.exists():
-            time.sleep(0.001)
-        time.sleep(moments.uniform(0.0, 0.4))
+        process = start_until(path, kind)
+        time.sleep(next(moments))
         ended = process.poll() is not None
         process.kill()
         process.communicate()
@@ -97,9 +105,16 @@ def killed_and_resumed(kind: str, path: Path, n_kills: int, moments: random.Rand
 
 
 def survives(kind: str, kills: int, folder: Path) -> None:
-    whole, _ = start(kind).communicate()
+    path = folder / "whole.checkpoint"
+    process = start_until(path, kind)
+    began = time.monotonic()
+    whole, _ = process.communicate()
     assert len(whole) == 65
-    moments, done = random.Random(11), 0
+    path.unlink()
+    # Runs that were killed have less left to do.
+    latest = min(0.4, (time.monotonic() - began) / 2)
+    random_state = random.Random(11)
+    moments, done = (random_state.uniform(0.0, latest) for _ in itertools.count()), 0
     for turn in range(2 * kills):
         path = folder / f"{turn}.checkpoint"
         now, resumed = killed_and_resumed(kind, path, min(3, kills - done), moments)

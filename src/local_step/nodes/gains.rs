@@ -160,11 +160,13 @@ impl<F: Scalar> Judging<'_, F> {
         let mut numbers = Vec::new();
         for &node in list {
             nodes.push(&tree.nodes().node(node));
+            // Without mass a child has no mean.
             let children = tree.children(node).map_or(&[][..], |children| &children.nodes);
-            for child in children {
+            let n_before = nodes.len();
+            for child in children.iter().filter(|child| child.mass > 0.0) {
                 nodes.push(child);
             }
-            numbers.push(children.len());
+            numbers.push(nodes.len() - n_before);
         }
         let k = self.scorer.n_components();
         let scores = self.scores(&NodeUnits::new(self.likelihood, Cow::Owned(nodes)))?;
