@@ -14,6 +14,9 @@ STAMPS := $(VENV)/.stamps
 # Where `make bench` leaves its raw output; benches/results holds the runs that are kept.
 RESULTS ?= target/bench-results
 
+# The tools install while the core compiles.
+MAKEFLAGS += --jobs=2
+
 # rustup installs here, and a shell opened before does not know it yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 export PYTHON VENV RESULTS
@@ -26,7 +29,6 @@ export PYO3_BUILD_EXTENSION_MODULE := 1
 
 # A test has one thread unless threads are its subject (tests/conftest.py), and there is one process a core.
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile
-CARGO_TEST := RAYON_NUM_THREADS=1 cargo test
 # Not the example, a program that compiles the generic core again: the integration tests run it. (`cargo test --lib`
 # would compile the binding as a test, which it has none of.)
 TARGETS := --lib --tests
@@ -41,18 +43,18 @@ demo: release ## fit half a million image patches; the model and a figure go to 
 
 .PHONY: test
 test: $(STAMPS)/dev checked ## all tests but the slow and the long ones
-	$(CARGO_TEST) --tests
-	$(CARGO_TEST) --doc
+	cargo test --tests
+	cargo test --doc
 	$(PYTEST)
 
 .PHONY: test-moves
 test-moves: $(STAMPS)/dev checked ## the tests of moves; with MOVE=delete those of one and of all together
-	$(CARGO_TEST) --tests moves::
+	cargo test --tests moves::
 	$(PYTEST) tests/moves $(if $(MOVE),-k "$(MOVE) or all")
 
 .PHONY: test-slow
 test-slow: $(STAMPS)/dev checked ## the slow tests: all combinations, real data, many rows
-	$(CARGO_TEST) --tests -- --ignored
+	cargo test --tests -- --ignored
 	$(PYTEST) -m slow
 
 .PHONY: test-long
@@ -149,8 +151,9 @@ wheel: $(STAMPS)/wheel ## an sdist, and a wheel built from it, in dist/; what is
 	$(BIN)/python scripts/check_wheel.py dist
 
 .PHONY: test-wheel
-test-wheel: wheel ## make wheel, then the tests from a new environment with only the wheel
-	$(BIN)/python scripts/try_wheel.py dist
+test-wheel: wheel ## make wheel, then tests of the surface and the laws in a new environment with only the wheel
+	$(BIN)/python scripts/try_wheel.py dist tests/surface tests/laws docs README.md --pyargs stickbreak \
+		--numprocesses auto --dist loadfile
 
 .PHONY: clean
 clean: ## remove everything that make made
@@ -174,7 +177,8 @@ $(STAMPS)/wheel: $(STAMPS)/venv pyproject.toml
 	@scripts/setup.sh pip --group wheel
 	@touch $@
 
-$(STAMPS)/dev: $(STAMPS)/venv pyproject.toml
+# After the package: two pips at a time would be in each other's way.
+$(STAMPS)/dev: $(STAMPS)/venv pyproject.toml | $(STAMPS)/package
 	@echo "Installing the tools for tests, lint and docs"
 	@scripts/setup.sh pip --group test --group lint --group docs
 	@touch $@

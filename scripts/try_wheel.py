@@ -1,8 +1,8 @@
 """Installs a wheel into a new environment and runs the tests there, with the repository out of sight.
 
-    python scripts/try_wheel.py FOLDER [ARGUMENTS OF PYTEST ...]
+    python scripts/try_wheel.py FOLDER [TESTS AND OTHER ARGUMENTS OF PYTEST ...]
 
-`make test-wheel` runs it. The folder holds one wheel for this machine. Tests, README.md and the pages of docs/ are
+`make test-wheel` runs it for the tests that see most of a wheel; without arguments all tests run. The folder holds one wheel for this machine. Tests, README.md and the pages of docs/ are
 copied into a temporary folder, the package is not; tests of the repository itself (tests/repository) stay behind.
 """
 
@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # Of the scripts the tests use the campaigns of mutated files.
 COPIED = ("pyproject.toml", "conftest.py", "README.md", "tests", "docs", "scripts")
 LEFT_BEHIND = shutil.ignore_patterns("repository", "rust", "_build", "conf.py", "__pycache__")
+ALL = ("tests", "docs", "README.md", "--pyargs", "stickbreak")
 # Variables through which another installation could be found instead of the wheel.
 CLEARED = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
 
@@ -78,7 +79,7 @@ def main() -> int:
         )
         if not Path(found.stdout.strip()).resolve().is_relative_to(place / "environment"):
             sys.exit(f"the tests would see another package than the wheel: {found.stdout}")
-        tests = [str(python), "-m", "pytest", "tests", "docs", "README.md", "--pyargs", "stickbreak", *sys.argv[2:]]
+        tests = [str(python), "-m", "pytest", *(sys.argv[2:] or ALL)]
         return subprocess.run(tests, cwd=place / "work", env=environment).returncode
 
 

@@ -20,6 +20,23 @@ settings.register_profile("explore", max_examples=300, **COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the cases slow that `one_in(n)` leaves out: every value of every parameter stays in some quick case."""
+    # The values of each parameter of each test, in order.
+    known: dict[tuple[str, str], list[int]] = {}
+    for item in items:
+        for mark in item.iter_markers("one_in"):
+            position = 0
+            for name, value in item.callspec.params.items():  # type: ignore[attr-defined]
+                values = known.setdefault((item.nodeid.partition("[")[0], name), [])
+                if id(value) not in values:
+                    values.append(id(value))
+                position += values.index(id(value))
+            if position % mark.args[0]:
+                item.add_marker("slow")
+
+
 @pytest.fixture(scope="session")
 def data_directory() -> Path:
     """The real data: `STICKBREAK_DATA`, else `../shared/data` beside the checkout."""

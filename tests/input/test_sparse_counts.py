@@ -48,6 +48,7 @@ def assert_same_bits(a: sb.Fit, b: sb.Fit) -> None:
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=lambda value: type(value).__name__)
 @pytest.mark.parametrize("moves", [(), (sb.Birth(), sb.Merge(), sb.Delete())], ids=["no moves", "moves"])
+@pytest.mark.one_in(3)
 def test_sparse_rows_come_to_what_dense_rows_come_to(likelihood: Likelihood, moves: tuple[Move, ...]) -> None:
     rows, labels = counts_for(likelihood, 400)
     start = labels + K * (np.arange(400) % 2)
@@ -71,6 +72,7 @@ def test_threads_change_no_bit(likelihood: Likelihood) -> None:
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=lambda value: type(value).__name__)
 @pytest.mark.parametrize("passes", [1, 4])
+@pytest.mark.one_in(3)
 def test_a_run_goes_on_from_a_checkpoint_to_the_same_bits(likelihood: Likelihood, passes: int, tmp_path: Path) -> None:
     rows, labels = counts_for(likelihood, 500)
     moves = (sb.Birth(), sb.Merge(), sb.Delete())

@@ -54,6 +54,7 @@ def test_globals_are_a_maximum(likelihood: str, process: str) -> None:
 
 @every_likelihood
 @every_process
+@pytest.mark.one_in(3)
 def test_evidence_is_not_exceeded(likelihood: str, process: str) -> None:
     """No bound is above log p(X), summed over all partitions or labellings; of six rows it is not far below.
 

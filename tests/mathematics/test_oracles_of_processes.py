@@ -182,6 +182,7 @@ def test_gamma_prior_against_monte_carlo() -> None:
 
 @of_process
 @pytest.mark.parametrize("likelihood", LIKELIHOODS.values(), ids=LIKELIHOODS.keys())
+@pytest.mark.one_in(3)
 def test_evidence_is_above_the_bound(process: Process, likelihood: Likelihood) -> None:
     """Number 3, and not far above: the bound of six rows is within ten nats, of truncated sticks of their own."""
     rows, responsibilities = problem(2, n=6)
@@ -204,6 +205,7 @@ def test_gamma_evidence_is_a_mean_over_concentrations() -> None:
 @of_process
 @pytest.mark.parametrize("likelihood", LIKELIHOODS.values(), ids=LIKELIHOODS.keys())
 @pytest.mark.parametrize("sparsity", [1, 2, None])
+@pytest.mark.one_in(3)
 def test_full_inference_never_loses(process: Process, likelihood: Likelihood, sparsity: int | None) -> None:
     """Number 1, the order of the components included; the general form is the collapsed one after every pass."""
     rows, responsibilities = problem(4)

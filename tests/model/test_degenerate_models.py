@@ -82,6 +82,7 @@ def degenerate(name: str, kind: str) -> Array:
     ],
 )
 @pytest.mark.parametrize("init", ["kmeans++", "random"])
+@pytest.mark.one_in(3)
 def test_degenerate_rows(likelihood: str, kind: str, init: str) -> None:
     rows = degenerate(likelihood, kind)
     components = min(4, len(rows))

@@ -69,6 +69,7 @@ def test_concentration(process: str) -> None:
 @every_likelihood
 @every_process
 @SPARSITIES
+@pytest.mark.one_in(3)
 def test_pass_by_pass(likelihood: str, process: str, sparsity: int | None) -> None:
     """Every pass of `Full` has the oracle's bound, its components and its counts."""
     case = make_case(3, n=90, likelihood=likelihood, process=process, weighted=True)
@@ -83,6 +84,7 @@ def test_pass_by_pass(likelihood: str, process: str, sparsity: int | None) -> No
 
 @every_likelihood
 @every_process
+@pytest.mark.one_in(3)
 def test_batch_by_batch(likelihood: str, process: str) -> None:
     """Every pass over three runs of rows, in their order, has the bound of the oracle."""
     case = make_case(4, n=60, likelihood=likelihood, process=process)
@@ -100,6 +102,7 @@ def test_batch_by_batch(likelihood: str, process: str) -> None:
 @every_likelihood
 @every_process
 @SPARSITIES
+@pytest.mark.one_in(3)
 def test_evaluate(likelihood: str, process: str, sparsity: int | None) -> None:
     """One local step at unchanged globals, on any rows with any weights, in the general form."""
     case = make_case(5, likelihood=likelihood, process=process, weighted=True)
@@ -152,6 +155,7 @@ def test_kept_responsibilities(likelihood: str, process: str) -> None:
 
 @every_likelihood
 @every_process
+@pytest.mark.one_in(3)
 def test_log_predictive(likelihood: str, process: str) -> None:
     """The mixture of the components' predictive densities, with the prior's for the weight that is left over."""
     case = make_case(9, likelihood=likelihood, process=process)

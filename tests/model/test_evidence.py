@@ -148,6 +148,7 @@ def fitted(
 
 @pytest.mark.parametrize(("kind", "missing"), [*((kind, False) for kind in KINDS), *((kind, True) for kind in HOLED)])
 @pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.one_in(3)
 def test_no_other_base_measure_has_more_evidence(kind: str, missing: bool, seed: int) -> None:
     fit, start, rows = fitted(kind, seed, missing=missing)
     objective = Objective(fit, start, rows)

@@ -80,6 +80,7 @@ def test_one_maximisation(likelihood: str, process: str, objective: Objective) -
 @of_process
 @OBJECTIVES
 @pytest.mark.parametrize("sparsity", [2, None])
+@pytest.mark.one_in(3)
 def test_pass_by_pass(likelihood: str, process: str, objective: Objective, sparsity: int | None) -> None:
     case = point_case(2, likelihood, process)
     fit = fit_points(case, objective, 4, sparsity)

@@ -55,6 +55,7 @@ def fit_with_merges(case: Case, start: Array, algorithm: Any) -> sb.Fit:
 @pytest.mark.parametrize("likelihood", WITH_MARGINAL)
 @pytest.mark.parametrize("process", NESTED)
 @pytest.mark.parametrize("sparsity", [None, 2])
+@pytest.mark.one_in(2)
 def test_merges_equal_the_oracle(likelihood: str, process: str, sparsity: int | None) -> None:
     case, start = twins(likelihood, process)
     expected, bound = expected_pass(case, start, sparsity)

@@ -25,6 +25,7 @@ def fit(moves: Any, rows: Any = ROWS, model: sb.Mixture = MODEL, **options: Any)
 
 @every_set
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.one_in(2)
 def test_threads(moves: Any, dtype: type) -> None:
     rows = ROWS.astype(dtype)
     one, two, three = (fit(moves, rows, threads=threads) for threads in (1, 2, 3))
@@ -67,6 +68,7 @@ def test_one_batch_is_full(moves: Any) -> None:
 
 @every_set
 @pytest.mark.parametrize("settings", [{}, ENDS_BY_ITSELF], ids=["all passes", "until nothing is left to try"])
+@pytest.mark.one_in(4)
 def test_every_checkpoint_leads_to_the_same_end(
     moves: Any, settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,6 +104,7 @@ def test_a_finished_fit_may_go_on_for_longer(moves: Any, tmp_path: Path) -> None
 
 
 @every_set
+@pytest.mark.one_in(2)
 def test_a_fit_that_has_tried_all_once_may_go_on_for_longer(moves: Any, tmp_path: Path) -> None:
     rows = ROWS[:500]
     whole = fit(moves, rows, settings=ENDS_BY_ITSELF)

@@ -83,6 +83,7 @@ def finish(run: subprocess.Popen[str]) -> str:
 
 @pytest.mark.parametrize("adoption", ["split", "pass"])
 @pytest.mark.parametrize("shown", [2, 3, 5, 8])
+@pytest.mark.one_in(4)
 def test_ctrl_c_while_births_are_on_trial(adoption: str, shown: int) -> None:
     out = finish(start(INTERRUPTED, adoption, str(shown)))
     if not out:  # before there was a state to return
@@ -99,6 +100,7 @@ def test_ctrl_c_while_births_are_on_trial(adoption: str, shown: int) -> None:
 
 
 @pytest.mark.parametrize("adoption", ["split", "pass"])
+@pytest.mark.one_in(2)
 def test_killed_runs_equal_the_uninterrupted_one(adoption: str, tmp_path: Path) -> None:
     whole = finish(start(ENDED, adoption))
     path, moments = tmp_path / "fit.checkpoint", random.Random(7)

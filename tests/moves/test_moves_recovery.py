@@ -69,6 +69,7 @@ def grown(name: str, moves: Any, seed: int, **options: Any) -> tuple[sb.Fit, flo
 
 @every_model
 @pytest.mark.parametrize("moves", ["births", "adopted", "splits"])
+@pytest.mark.one_in(3)
 def test_from_one_component(name: str, moves: str) -> None:
     """Clusters that share no row but in ten thousands are found exactly; clusters of unequal shape may be cut further
     by likelihoods that cannot have their shape, but never joined.
@@ -103,6 +104,7 @@ def test_from_far_too_many(name: str) -> None:
 
 
 @pytest.mark.parametrize(("n_columns", "distance"), [(2, 8.0), (5, 9.0), (10, 9.0)])
+@pytest.mark.one_in(3)
 def test_a_small_cluster_beside_a_large_one(n_columns: int, distance: float) -> None:
     """Parts of the large cluster are merged with each other, not with the small cluster."""
     labels = np.repeat([0, 1], [7900, 100])
@@ -148,6 +150,7 @@ def test_splits_have_their_turn_beside_births() -> None:
 
 @pytest.mark.parametrize("moves", ["births", "splits"])
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.one_in(3)
 def test_two_clusters_that_overlap(moves: str, seed: int) -> None:
     """Three standard deviations apart: every cut with whole rows loses more than it gains."""
     rng = np.random.default_rng(seed)
@@ -252,6 +255,7 @@ def test_one_row_unlike_all_others(likelihood: Any) -> None:
 
 @pytest.mark.parametrize("sparsity", ["auto", None])
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
+@pytest.mark.one_in(2)
 def test_births_tell_overlapping_clusters_apart(seed: int, sparsity: str | None) -> None:
     """Rows belong to several components here, and so do most of those that parts are made of."""
     rng = np.random.default_rng(seed)

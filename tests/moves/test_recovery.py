@@ -22,6 +22,7 @@ ALGORITHMS = pytest.mark.parametrize(
 @pytest.mark.parametrize("process", PROCESSES)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(("dimension", "n_clusters", "width"), [(2, 5, None), (8, 4, None), (8, 7, 10.0)])
+@pytest.mark.one_in(3)
 def test_separated_clusters(
     algorithm: object, process: ProcessName, dtype: type, dimension: int, n_clusters: int, width: float | None
 ) -> None:
@@ -50,6 +51,7 @@ def prior_part(fit: sb.Fit, k: int) -> np.ndarray:
 
 @ALGORITHMS
 @pytest.mark.parametrize("process", PROCESSES)
+@pytest.mark.one_in(2)
 def test_shapes_around_zero(algorithm: object, process: ProcessName) -> None:
     """Clusters that differ only in their covariance, as image patches do."""
     rng = np.random.default_rng(1)

@@ -115,6 +115,7 @@ def test_true_components_of_the_toy() -> None:
     assert sorted(true_run.components) == list(range(8))
 
 
+@pytest.mark.slow
 def test_memoized_toy(results: Path) -> None:
     patches = memoized_toy.generate(1000)
     names = (memoized_toy.FULL, memoized_toy.MEMOIZED, *memoized_toy.STEPS)
@@ -129,6 +130,7 @@ def test_memoized_toy(results: Path) -> None:
     assert {file.name for file in results.iterdir()} == {"memoized_toy.svg", "memoized_toy_covariances.svg"}
 
 
+@pytest.mark.slow
 def test_sparse_mixtures(monkeypatch: pytest.MonkeyPatch, photographs: images.Photographs, results: Path) -> None:
     monkeypatch.setattr(sparse_mixtures, "WIDTHS", (1, 2))
     rows, held_out = images.patches(photographs, 300), images.patches(photographs, 40, seed=1)
@@ -158,6 +160,7 @@ def test_distances_are_the_mass_that_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("problem", likelihoods.PROBLEMS, ids=lambda problem: problem.name)
+@pytest.mark.one_in(4)
 def test_likelihoods(
     problem: likelihoods.Problem, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -263,6 +266,7 @@ def test_denoising_knows_its_limits(prior: denoising.Prior) -> None:
     np.testing.assert_array_equal(denoising.denoise(noisy, 0.1, prior, 1), denoising.denoise(noisy, 0.1, prior, 2))
 
 
+@pytest.mark.slow
 def test_memoized_patches(photographs: images.Photographs, results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     setting = memoized_patches.Setting(
         rows=None, passes=2, seconds=0.0, sparsity=4, threads=1, seed=0, held_out=200, photographs=1

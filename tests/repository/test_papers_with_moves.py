@@ -61,6 +61,7 @@ def test_true_covariances_match_themselves() -> None:
     np.testing.assert_allclose(errors, 0.1)
 
 
+@pytest.mark.slow
 def test_memoized_toy_moves(results: Path) -> None:
     patches = edges.generate(6000)
     ideal = edges.best_possible(patches).elbo / 6000

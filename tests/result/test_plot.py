@@ -443,6 +443,7 @@ def test_a_column_without_a_value_has_no_histogram() -> None:
 
 @pytest.mark.parametrize("n_components", [2, 10, 11, 28])
 @pytest.mark.parametrize("layout", [None, "constrained"])
+@pytest.mark.one_in(3)
 def test_legends_are_short_and_leave_other_axes_free(n_components: int, layout: str | None) -> None:
     centres = np.stack([np.arange(n_components) * 9.0, np.arange(n_components) % 3 * 9.0], axis=1)
     data = np.random.default_rng(0).normal(np.repeat(centres, 20, axis=0))

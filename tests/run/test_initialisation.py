@@ -193,6 +193,7 @@ def overlapping_rows(seed: int, n: int = 3000) -> np.ndarray:
     return rng.normal(means[rng.integers(17, size=n)])
 
 
+@pytest.mark.slow
 def test_from_one_component_every_second_start_is_wide() -> None:
     model = sb.Mixture(likelihood=sb.KnownCovarianceGaussian(covariance=np.eye(5)))
     rows = overlapping_rows(0, 800)

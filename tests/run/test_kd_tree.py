@@ -50,6 +50,7 @@ def least(likelihood: str, dimension: int) -> int:
 @every_likelihood
 @every_process
 @pytest.mark.parametrize("sparsity", [1, 2, None])
+@pytest.mark.one_in(3)
 def test_passes_over_nodes(likelihood: str, process: str, sparsity: int | None) -> None:
     """Every pass over a frontier that stays has the bound and the counts of rows that share responsibilities."""
     case = make_case(3, n=90, likelihood=likelihood, process=process, weighted=True)
@@ -93,6 +94,7 @@ def test_opened_nodes_are_those_of_the_oracle(budget: int | None) -> None:
 
 
 @every_likelihood
+@pytest.mark.one_in(3)
 def test_nodes_of_many_rows(likelihood: str) -> None:
     """Sums over a node of more rows than one task reads are those of all rows; its bound is at most that of rows."""
     case = make_case(9, n=5000, dimension=2, n_components=3, likelihood=likelihood, process="nested", weighted=True)
@@ -110,6 +112,7 @@ def test_nodes_of_many_rows(likelihood: str) -> None:
 
 @every_likelihood
 @every_process
+@pytest.mark.one_in(3)
 def test_an_open_tree_is_its_rows(likelihood: str, process: str) -> None:
     """With every node open, passes equal passes over rows."""
     case = make_case(5, n=70, likelihood=likelihood, process=process, weighted=True)
@@ -227,6 +230,7 @@ def test_few_rows_are_units_from_the_start(algorithm: Any) -> None:
     assert visible_bits(found, rows[:50]) == visible_bits(flat, rows[:50])
 
 
+@pytest.mark.slow
 def test_nodes_are_opened_for_moves() -> None:
     """No rule opens nodes in which one component has all rows, so before the end all are opened once for births."""
     rows = clusters(8000, 2, k=8, separation=8.0)
@@ -263,6 +267,7 @@ def after(stop: int) -> Any:
 
 @pytest.mark.parametrize("rule", ["gain", "responsibility"])
 @pytest.mark.parametrize("refine", [False, True])
+@pytest.mark.one_in(2)
 def test_a_stopped_fit_goes_on(rule: Any, refine: bool, tmp_path: Path) -> None:
     """A fit stopped after any pass continues with the frontier of the checkpoint to the same bits."""
     # With fewer rows, a fit that ends on rows has no tree.
@@ -285,6 +290,7 @@ def test_a_stopped_fit_goes_on(rule: Any, refine: bool, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("split", ["axis", "principal"])
+@pytest.mark.one_in(2)
 def test_threads_change_nothing(split: Any) -> None:
     rows = clusters(12_000, 3, seed=2)
     one, three = (fit(rows, tree(split=split), threads=threads) for threads in (1, 3))
@@ -359,6 +365,7 @@ DEGENERATE = {
 @pytest.mark.parametrize("rows", DEGENERATE.values(), ids=DEGENERATE)
 @pytest.mark.parametrize("settings", [{}, {"split": "principal"}, {"rule": "responsibility"}, {"refine": True}])
 @pytest.mark.parametrize("batches", [1, 2])
+@pytest.mark.one_in(2)
 def test_degenerate_data(rows: Array, settings: dict[str, Any], batches: int) -> None:
     found = fit(rows, tree(tolerance=0.0, **settings), sb.Memoized(batches=batches, moves=USUAL))
     assert np.isfinite(found.elbo)
@@ -376,6 +383,7 @@ def test_one_row_a_batch() -> None:
 
 
 @pytest.mark.parametrize("split", ["axis", "principal"])
+@pytest.mark.one_in(2)
 def test_many_columns(split: Any) -> None:
     rows = clusters(800, 256, k=3)
     model = sb.Mixture(likelihood=sb.DiagonalGaussian())

@@ -71,6 +71,7 @@ def test_one_global_step(likelihood: str, process: str) -> None:
 @every_marginalising
 @every_process
 @pytest.mark.parametrize("sparsity", [1, 2, None])
+@pytest.mark.one_in(3)
 def test_pass_by_pass(likelihood: str, process: str, sparsity: int | None) -> None:
     case = hole_case(2, likelihood, process, n=90, weighted=True)
     trajectory = engines.fit_full(case.rows, case.responsibilities, case.mixture, 5, sparsity, case.weights)
@@ -103,6 +104,7 @@ def test_predictions(likelihood: str, process: str) -> None:
 
 @every_marginalising
 @every_process
+@pytest.mark.one_in(3)
 def test_evidence_of_what_was_seen_is_not_exceeded(likelihood: str, process: str) -> None:
     """The bound is one of the density of the observed entries."""
     case = hole_case(5, likelihood, process, n=6, dimension=2, n_components=3)

@@ -48,6 +48,7 @@ def fit(data: Any, algorithm: Any = None, model: sb.Mixture = MODEL, **options: 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n", [900, N])
+@pytest.mark.one_in(2)
 def test_the_bits_are_those_in_memory(
     likelihood: LikelihoodName, init: str, dtype: type, weighted: bool, n: int
 ) -> None:
@@ -62,6 +63,7 @@ def test_the_bits_are_those_in_memory(
 
 @pytest.mark.parametrize("likelihood", kinds.LIKELIHOODS)
 @pytest.mark.parametrize("process", ["nested", "tail", "finite"])
+@pytest.mark.one_in(3)
 def test_every_likelihood(likelihood: str, process: str) -> None:
     case = make_case(3, n=2500, dimension=4, likelihood=likelihood, process=process)
     rows = case.rows.astype(np.int32) if kinds.LIKELIHOODS[likelihood].domain != "real" else case.rows

@@ -99,16 +99,10 @@ def statistic(trace, exact):
     return float(((cells[0] - cells[1]) ** 2 / cells[1]).sum()), often.sum()
 
 
-def combinations():
-    """Every sampler with every process under one likelihood, in turn; under the other the test is slow."""
-    for i, process in enumerate(PROCESSES):
-        for j, sampler in enumerate(SAMPLERS):
-            for k, likelihood in enumerate(LIKELIHOODS):
-                marks = [pytest.mark.slow] if (i + j + k) % 2 else []
-                yield pytest.param(likelihood, process, sampler, marks=marks, id=f"{likelihood}-{process}-{sampler}")
-
-
-@pytest.mark.parametrize(("likelihood", "process", "sampler"), list(combinations()))
+@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("process", PROCESSES)
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+@pytest.mark.one_in(4)
 def test_draws_follow_the_posterior(likelihood, process, sampler):
     specified, marginal, rows = LIKELIHOODS[likelihood]()
     law, log_prior = PROCESSES[process]

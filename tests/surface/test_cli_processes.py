@@ -157,6 +157,7 @@ def test_reader_that_is_gone_before(folder: Path) -> None:
         ("info nothing.safetensors --json", 141),
     ],
 )
+@pytest.mark.one_in(4)
 def test_closed_stdout(folder: Path, command: str, code: int) -> None:
     """Without stdout, commands without output succeed, and the others end as with a closed pipe."""
     shell = ["sh", "-c", 'exec "$@" >&-', "sh", *STICKBREAK, *command.split()]

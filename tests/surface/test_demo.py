@@ -74,6 +74,7 @@ def test_tells_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT to a process")
+@pytest.mark.slow
 def test_an_interrupted_fit_is_shown_too(tmp_path: Path) -> None:
     arguments = ["--height", "60", "--passes", "100000", "--out", str(tmp_path)]
     demo = [sys.executable, "-c", HEEDING, *arguments]

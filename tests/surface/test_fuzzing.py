@@ -23,12 +23,12 @@ def run(seed, number):
 
 # How cases of a kind end that get through, and the number of cases for the quick tests.
 WELL = {
-    "files": ("loaded", 1000),
-    "inputs": ("success", 1000),
-    "checkpoints": ("resumed", 1000),
-    "data": ("read", 200),
-    "commands": ("exit 0", 50),
-    "callables": ("success", 200),
+    "files": ("loaded", 400),
+    "inputs": ("success", 400),
+    "checkpoints": ("resumed", 400),
+    "data": ("read", 100),
+    "commands": ("exit 0", 25),
+    "callables": ("success", 100),
 }
 
 
@@ -38,7 +38,7 @@ def test_seeded_cases(kind: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["data", "commands", "callables"])
+@pytest.mark.parametrize("kind", fuzz.KINDS)
 def test_thousands_of_cases(kind: str) -> None:
     check(kind, 3000)
 

@@ -70,6 +70,7 @@ def test_check_estimator(estimator: BayesianMixture, check: Any) -> None:
     check(estimator)
 
 
+@pytest.mark.slow
 def test_check_estimator_as_a_whole() -> None:
     """With arrays of other libraries allowed, which needs a variable that SciPy reads when it is imported."""
     script = """
