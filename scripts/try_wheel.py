@@ -2,8 +2,9 @@
 
     python scripts/try_wheel.py FOLDER [TESTS AND OTHER ARGUMENTS OF PYTEST ...]
 
-`make test-wheel` runs it for the tests that see most of a wheel; without arguments all tests run. The folder holds one wheel for this machine. Tests, README.md and the pages of docs/ are
-copied into a temporary folder, the package is not; tests of the repository itself (tests/repository) stay behind.
+`make test-wheel` runs it for the tests that see most of a wheel; without arguments all tests run. The folder holds one
+wheel for this machine. Tests, README.md and the pages of docs/ are copied into a temporary folder, the package is not;
+tests of the repository itself (tests/repository) stay behind.
 """
 
 from __future__ import annotations

@@ -5,12 +5,14 @@
 //! that small in absolute terms. Arguments below zero give NaN.
 
 mod elementary;
+mod last;
 mod normal;
 mod sums;
 
 use std::sync::LazyLock;
 
 pub use elementary::{digamma_of_positive, exp_digamma, exp_of_nonpositive, ln_of_positive};
+pub use last::Last;
 pub use normal::normal_quantile;
 pub use sums::{sum_of_digamma_differences, sum_of_ln_gamma_differences};
 

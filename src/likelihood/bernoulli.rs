@@ -14,7 +14,7 @@ use crate::parameters::{Parameters, Value, table, vector};
 use crate::registry::{DefaultValue, Entry, Feature, PRIOR, Parameter, ParameterKind, Range, Support};
 use crate::rng::Draws;
 use crate::scoring::{Column, RowFunction};
-use crate::special::{digamma, digamma_difference, ln_beta, ln_gamma_difference, x_ln_x};
+use crate::special::{Last, digamma, digamma_difference, ln_beta, ln_gamma_difference, x_ln_x};
 
 /// p_d ~ Beta(`successes_d`, `failures_d`), x_d ~ Bernoulli(p_d). Statistics: sum x, and with missing values the count
 /// of each column.
@@ -145,14 +145,16 @@ impl Betas {
 /// other side, each now and in the initial base measure.
 fn best_side(now: f64, start: f64, others: &[(f64, f64)], cells: impl Iterator<Item = Side>) -> f64 {
     let cells: Vec<Side> = cells.collect();
-    let of_start: f64 = others.iter().map(|(_, other)| digamma(start) - digamma(start + other)).sum();
+    let mut last = Last::default();
+    let mut less = |value: f64, other: f64| last.of((value, other), |(a, b)| digamma(a) - digamma(a + b));
+    let of_start: f64 = others.iter().map(|(_, other)| less(start, *other)).sum();
     maximum_at(now, PSEUDO_COUNTS, |value| {
         let cell = |cell: &Side| {
             let both = value + others[cell.column].0;
             cell.times * (digamma_difference(value, cell.count) - digamma_difference(both, cell.sum))
         };
-        let of_own: f64 = others.iter().map(|(other, _)| digamma(value) - digamma(value + other)).sum();
-        cells.iter().map(cell).sum::<f64>() + GUARD * (of_start - of_own)
+        let of_value: f64 = others.iter().map(|(other, _)| less(value, *other)).sum();
+        cells.iter().map(cell).sum::<f64>() + GUARD * (of_start - of_value)
     })
 }
 
@@ -199,11 +201,15 @@ impl CountFamily for Betas {
     const FLAGS: bool = true;
 
     fn log_marginal(&self, component: Tallied<'_>) -> f64 {
-        columns(component).zip(&self.0).map(|((n, s), prior)| prior.gain(s, n - s)).sum()
+        let gain = |(prior, n, s): (Beta, f64, f64)| prior.gain(s, n - s);
+        let mut last = Last::default();
+        columns(component).zip(&self.0).map(|((n, s), prior)| last.of((*prior, n, s), gain)).sum()
     }
 
     fn divergence_from_prior(&self, component: Tallied<'_>) -> f64 {
-        columns(component).zip(&self.0).map(|((n, s), prior)| prior.divergence_to(s, n - s)).sum()
+        let divergence = |(prior, n, s): (Beta, f64, f64)| prior.divergence_to(s, n - s);
+        let mut last = Last::default();
+        columns(component).zip(&self.0).map(|((n, s), prior)| last.of((*prior, n, s), divergence)).sum()
     }
 
     fn points(&self, component: Tallied<'_>, estimate: Estimate) -> Vec<f64> {
@@ -251,7 +257,8 @@ impl CountFamily for Betas {
             let of_total = digamma(posterior.total());
             Beta::column((digamma(posterior.successes) - of_total, digamma(posterior.failures) - of_total))
         };
-        self.posterior(component).into_iter().map(expected).collect()
+        let mut last = Last::default();
+        self.posterior(component).into_iter().map(|posterior| last.of(posterior, expected)).collect()
     }
 
     fn column_at(point: f64) -> Column {
@@ -259,19 +266,22 @@ impl CountFamily for Betas {
     }
 
     fn divergence(&self, component: Tallied<'_>) -> (f64, Vec<Column>) {
-        let columns = self.posterior(component).into_iter().zip(&self.0);
-        (0.0, columns.map(|(posterior, prior)| posterior.divergence(*prior)).collect())
+        let (columns, mut last) = (self.posterior(component).into_iter().zip(&self.0), Last::default());
+        let divergence = |(posterior, prior): (Beta, Beta)| posterior.divergence(prior);
+        (0.0, columns.map(|(posterior, prior)| last.of((posterior, *prior), divergence)).collect())
     }
 
     fn row_divergence(&self) -> RowFunction {
-        let prior = self.0.clone();
-        let at_zero = prior.iter().map(|prior| prior.smoothed_entropy(0.0)).sum();
+        let (prior, mut last) = (self.0.clone(), Last::default());
+        let at_zero = prior.iter().map(|prior| last.of(*prior, |prior| prior.smoothed_entropy(0.0))).sum();
         RowFunction::new(move |row| row.sum(at_zero, |column, x| prior[column].smoothed_entropy(x)))
     }
 
     fn divergence_of(&self, start: &Self) -> f64 {
-        let pair = |prior: &Beta| [prior.successes, prior.failures];
-        self.0.iter().zip(&start.0).map(|(prior, start)| dirichlet_divergence(&pair(start), &pair(prior))).sum()
+        let pair = |prior: Beta| [prior.successes, prior.failures];
+        let divergence = |(prior, start): (Beta, Beta)| dirichlet_divergence(&pair(start), &pair(prior));
+        let mut last = Last::default();
+        self.0.iter().zip(&start.0).map(|(prior, start)| last.of((*prior, *start), divergence)).sum()
     }
 
     /// Estimates one pair of pseudo-counts for all columns (mathematics 10.4).

@@ -16,7 +16,7 @@ use crate::rng::{Draws, Generator};
 use crate::scoring::{Column, Row, RowFunction, RowScorer, Shared};
 use crate::simd::sum;
 use crate::special::{
-    digamma, exp_digamma, ln_factorial, ln_gamma, ln_gamma_difference, sum_of_ln_gamma_differences, x_ln_x,
+    Last, digamma, exp_digamma, ln_factorial, ln_gamma, ln_gamma_difference, sum_of_ln_gamma_differences, x_ln_x,
 };
 
 /// phi ~ Dir(`pseudo_counts`), x ~ Mult(phi) given its total. Statistics: sum x.
@@ -166,7 +166,8 @@ impl CountFamily for Words {
     fn expected(&self, component: Tallied<'_>) -> Vec<Column> {
         let (beta, total) = self.posterior(component);
         let of_total = digamma(total);
-        beta.iter().map(|b| Column::line(digamma(*b) - of_total, 0.0)).collect()
+        let mut last = Last::default();
+        beta.iter().map(|b| Column::line(last.of(*b, digamma) - of_total, 0.0)).collect()
     }
 
     fn separate(&self) -> Option<&dyn Separate> {
@@ -179,14 +180,16 @@ impl CountFamily for Words {
 
     /// `-sum (b_0 + x) ln(p / phi)` with p the smoothed proportions of the row.
     fn divergence(&self, component: Tallied<'_>) -> (f64, Vec<Column>) {
-        let columns: Vec<Column> = self.points(component, Estimate::Mean).into_iter().map(Self::column_at).collect();
+        let (points, mut last) = (self.points(component, Estimate::Mean), Last::default());
+        let columns: Vec<Column> = points.into_iter().map(|point| last.of(point, Self::column_at)).collect();
         let cost = columns.iter().zip(&self.pseudo_counts).map(|(column, b)| b * column.slope);
         (cost.sum::<f64>(), columns)
     }
 
     fn row_divergence(&self) -> RowFunction {
         let (prior, total) = (self.pseudo_counts.clone(), self.total);
-        let at_zero = prior.iter().map(|b| x_ln_x(*b)).sum();
+        let mut last = Last::default();
+        let at_zero = prior.iter().map(|b| last.of(*b, x_ln_x)).sum();
         RowFunction::new(move |row| x_ln_x(total + row.total()) - row.sum(at_zero, |v, x| x_ln_x(prior[v] + x)))
     }
 
@@ -274,8 +277,8 @@ impl Emissions for Words {
 }
 
 impl Separate for Words {
-    fn slope(&self, column: usize, sum: f64) -> f64 {
-        digamma(self.pseudo_counts[column] + sum.max(0.0))
+    fn argument(&self, column: usize, sum: f64) -> f64 {
+        self.pseudo_counts[column] + sum.max(0.0)
     }
 
     fn shared(&self, component: Tallied<'_>) -> Shared {

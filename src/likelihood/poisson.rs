@@ -10,11 +10,14 @@ use crate::likelihood::evidence::{GUARD, maximum_at};
 use crate::likelihood::gamma;
 use crate::likelihood::gamma_evidence::{SHAPES, gamma_divergence};
 use crate::likelihood::{AtPoint, Caution, Draw, Estimate, Frame, FromParameters, Given, RowSource, row_by_row};
-use crate::parallel::map;
+use crate::parallel::{blocks, map};
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::registry::{DefaultValue, Entry, Feature, PRIOR, Parameter, ParameterKind, Range, Support};
 use crate::scoring::{Column, Row, RowFunction, RowScorer, Shared};
-use crate::special::{digamma, digamma_difference, ln_factorial, ln_gamma_difference, x_ln_x};
+use crate::special::{Last, digamma, digamma_difference, ln_factorial, ln_gamma_difference, x_ln_x};
+
+/// Number of columns whose shapes one task estimates.
+const COLUMNS: usize = 64;
 
 /// theta_d ~ Gamma(`shape_d`, rate), x_d ~ Poisson(theta_d). Statistics: sum x, and with missing values the count of
 /// each column.
@@ -114,13 +117,15 @@ impl CountFamily for Rates {
     const CAUTIONS: &'static [(&'static str, Caution)] = &[("shape", Caution::Kept)];
 
     fn log_marginal(&self, component: Tallied<'_>) -> f64 {
-        let columns = component.columns().zip(&self.0);
-        columns.map(|((n, s), prior)| gamma::cumulant_above((prior.shape, prior.rate), (s, n))).sum()
+        let (columns, mut last) = (component.columns().zip(&self.0), Last::default());
+        let gain = |(prior, n, s): (Rate, f64, f64)| gamma::cumulant_above((prior.shape, prior.rate), (s, n));
+        columns.map(|((n, s), prior)| last.of((*prior, n, s), gain)).sum()
     }
 
     fn divergence_from_prior(&self, component: Tallied<'_>) -> f64 {
-        let columns = component.columns().zip(&self.0);
-        columns.map(|((n, s), prior)| gamma::divergence((prior.shape, prior.rate), (s, n))).sum()
+        let (columns, mut last) = (component.columns().zip(&self.0), Last::default());
+        let divergence = |(prior, n, s): (Rate, f64, f64)| gamma::divergence((prior.shape, prior.rate), (s, n));
+        columns.map(|((n, s), prior)| last.of((*prior, n, s), divergence)).sum()
     }
 
     fn points(&self, component: Tallied<'_>, estimate: Estimate) -> Vec<f64> {
@@ -168,7 +173,8 @@ impl CountFamily for Rates {
     fn expected(&self, component: Tallied<'_>) -> Vec<Column> {
         let expected =
             |posterior: Rate| Column::line(digamma(posterior.shape) - posterior.rate.ln(), -posterior.mean());
-        self.posterior(component).into_iter().map(expected).collect()
+        let mut last = Last::default();
+        self.posterior(component).into_iter().map(|posterior| last.of(posterior, expected)).collect()
     }
 
     /// Gamma distributions.
@@ -193,13 +199,14 @@ impl CountFamily for Rates {
     }
 
     fn divergence(&self, component: Tallied<'_>) -> (f64, Vec<Column>) {
-        let columns = self.posterior(component).into_iter().zip(&self.0);
-        (0.0, columns.map(|(posterior, prior)| posterior.divergence(*prior)).collect())
+        let (columns, mut last) = (self.posterior(component).into_iter().zip(&self.0), Last::default());
+        let divergence = |(posterior, prior): (Rate, Rate)| posterior.divergence(prior);
+        (0.0, columns.map(|(posterior, prior)| last.of((posterior, *prior), divergence)).collect())
     }
 
     fn row_divergence(&self) -> RowFunction {
-        let prior = self.0.clone();
-        let at_zero = prior.iter().map(|prior| prior.smoothed_part(0.0)).sum();
+        let (prior, mut last) = (self.0.clone(), Last::default());
+        let at_zero = prior.iter().map(|prior| last.of(*prior, |prior| prior.smoothed_part(0.0))).sum();
         RowFunction::new(move |row| row.sum(at_zero, |column, x| prior[column].smoothed_part(x)))
     }
 
@@ -232,8 +239,10 @@ impl CountFamily for Rates {
     }
 
     fn divergence_of(&self, start: &Self) -> f64 {
-        let columns = self.0.iter().zip(&start.0);
-        columns.map(|(prior, start)| gamma_divergence((start.shape, start.rate), (prior.shape, prior.rate))).sum()
+        let (columns, mut last) = (self.0.iter().zip(&start.0), Last::default());
+        let divergence =
+            |(prior, start): (Rate, Rate)| gamma_divergence((start.shape, start.rate), (prior.shape, prior.rate));
+        columns.map(|(prior, start)| last.of((*prior, *start), divergence)).sum()
     }
 
     /// Estimates a shape for each column, then their common rate (mathematics 10.4).
@@ -242,16 +251,30 @@ impl CountFamily for Rates {
         let mut shapes: Vec<f64> = self.0.iter().map(|prior| prior.shape).collect();
         let rate = self.0[0].rate;
         if given.is_free("shape") {
-            shapes = map(shapes.len(), |column| {
-                let cells: Vec<(f64, f64)> = components.iter().map(|component| component.column(column)).collect();
+            let best = |shape: f64, start: Rate, cells: &[(f64, f64)]| {
                 let rows: f64 = cells.iter().map(|(n, _)| (n / rate).ln_1p()).sum();
-                let guard = digamma(start.0[column].shape) - start.0[column].rate.ln() + rate.ln();
-                maximum_at(shapes[column], SHAPES, |shape| {
+                let guard = digamma(start.shape) - start.rate.ln() + rate.ln();
+                maximum_at(shape, SHAPES, |shape| {
                     let seen = cells.iter().filter(|(_, s)| *s > 0.0);
                     seen.map(|(_, s)| digamma_difference(shape, *s)).sum::<f64>() - rows
                         + GUARD * (guard - digamma(shape))
                 })
-            });
+            };
+            let has_all = components.iter().all(|component| component.has_all());
+            let blocks: Vec<_> = blocks(shapes.len(), COLUMNS).collect();
+            let of_block = |block: usize| {
+                let mut last = Last::default();
+                let of_column = |column: usize| {
+                    let cells: Vec<(f64, f64)> = components.iter().map(|component| component.column(column)).collect();
+                    let (shape, start) = (shapes[column], start.0[column]);
+                    if has_all && cells.iter().all(|(_, s)| *s == 0.0) {
+                        return last.of((shape, start), |(shape, start)| best(shape, start, &cells));
+                    }
+                    best(shape, start, &cells)
+                };
+                blocks[block].clone().map(of_column).collect::<Vec<_>>()
+            };
+            shapes = map(blocks.len(), of_block).concat();
             found = found.with([("shape", vector(shapes.clone()))]);
         }
         if given.is_free("rate") {
@@ -296,8 +319,8 @@ impl CountFamily for Rates {
 }
 
 impl Separate for Rates {
-    fn slope(&self, column: usize, sum: f64) -> f64 {
-        digamma(self.0[column].shape + sum.max(0.0))
+    fn argument(&self, column: usize, sum: f64) -> f64 {
+        self.0[column].shape + sum.max(0.0)
     }
 
     /// Valid because all columns have the same rate.

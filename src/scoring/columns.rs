@@ -2,6 +2,7 @@
 //! components are processed four at a time. A missing value (NaN, if allowed) leaves out its column.
 
 use std::any::Any;
+use std::convert::identity;
 
 use pulp::{Simd, WithSimd};
 
@@ -134,7 +135,7 @@ impl<F: Scalar> ColumnScorer<F> {
         self.sparse = Some(table.unwrap_or_else(|| {
             let shared = |total: &F| Shared { constant: total.to_f64(), common: 0.0 };
             let shared: Vec<Shared> = self.totals.iter().map(shared).collect();
-            SparseTable::new(self.dimension, &shared, |k, column| self.components[k].columns[column].slope)
+            SparseTable::new(self.dimension, &shared, |k, column| self.components[k].columns[column].slope, identity)
         }));
         self
     }

@@ -12,6 +12,7 @@ use crate::scoring::PairBounds;
 use crate::scoring::row::RowFunction;
 use crate::scoring::scorer::{Block, Scorer, Scratch};
 use crate::simd::{Instructions, Lines, Scalar, VECTORS};
+use crate::special::Last;
 
 /// Number of vectors of components whose scores of a row stay in registers.
 const TOGETHER: usize = 8;
@@ -41,16 +42,24 @@ pub struct SparseTable<F> {
 }
 
 impl<F: Scalar> SparseTable<F> {
-    /// Builds a table from `slope(k, column)` and the shared terms.
-    pub fn new(dimension: usize, shared: &[Shared], slope: impl Fn(usize, usize) -> f64 + Sync) -> Self {
+    /// Builds a table from the shared terms and slopes, which are a function of `argument(k, column)`.
+    pub fn new(
+        dimension: usize,
+        shared: &[Shared],
+        argument: impl Fn(usize, usize) -> f64 + Sync,
+        slope: fn(f64) -> f64,
+    ) -> Self {
         let k = shared.len();
         let stride = k.next_multiple_of(F::GROUP / VECTORS);
         let mut slopes = Lines::default();
         slopes.reset(dimension * stride, F::ZERO);
         let blocks = (0..).step_by(COLUMNS).zip(slopes.chunks_mut(COLUMNS * stride.max(1)));
         for_each(blocks.collect(), |(first, block): (usize, &mut [F])| {
+            let mut last: Vec<Last<f64, f64>> = (0..k).map(|_| Last::default()).collect();
             for (column, slopes) in (first..).zip(block.chunks_exact_mut(stride)) {
-                slopes.iter_mut().take(k).enumerate().for_each(|(k, to)| *to = F::from_f64(slope(k, column)));
+                for ((k, to), last) in slopes.iter_mut().enumerate().zip(&mut last) {
+                    *to = F::from_f64(last.of(argument(k, column), slope));
+                }
             }
         });
         let mut table =
@@ -257,6 +266,8 @@ pub fn offer_all<S: Simd, F: Scalar>(simd: S, scores: &Lines<F>, group: usize, s
 
 #[cfg(test)]
 mod tests {
+    use std::convert::identity;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -284,7 +295,7 @@ mod tests {
     }
 
     fn table<F: Scalar>(case: &Case, version: usize) -> SparseTable<F> {
-        SparseTable::new(case.d, &case.shared, |k, column| case.slopes[version][k * case.d + column])
+        SparseTable::new(case.d, &case.shared, |k, column| case.slopes[version][k * case.d + column], identity)
     }
 
     /// Collects the log weights of all rows and components.
@@ -339,7 +350,7 @@ mod tests {
             (0..k).map(|k| (0..d as u32).filter(|&column| differs(k, column as usize)).collect()).collect();
         let mixed = |k: usize, column: usize| case.slopes[usize::from(differs(k, column))][k * d + column];
         let updated = scorer.updated(&case.shared, &changed, mixed);
-        let fresh = SparseScorer::new(d, SparseTable::new(d, &case.shared, mixed), None);
+        let fresh = SparseScorer::new(d, SparseTable::new(d, &case.shared, mixed, identity), None);
         prop_assert_eq!(scores(&updated, sparse, 30), scores(&fresh, sparse, 30));
         Ok(())
     }

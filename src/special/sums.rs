@@ -89,6 +89,9 @@ impl WithSimd for LnGammas<'_> {
         let ((firsts, rest_a), (eights, rest)) = (self.a.as_chunks::<TOGETHER>(), self.counts.as_chunks::<TOGETHER>());
         let (mut parts, mut others) = ([0.0; TOGETHER], one_by_one(rest_a, rest));
         for (a, counts) in firsts.iter().zip(eights) {
+            if counts.iter().all(|n| *n <= 0.0) {
+                continue;
+            }
             if a.iter().zip(counts).all(|(a, n)| ARGUMENTS.contains(a) && *n < MOST) {
                 add_ln_gammas(a, counts, &mut parts);
             } else {

@@ -8,7 +8,7 @@ use crate::likelihood::evidence::{Caution, Evidence, GUARD, Given, maximum_at};
 use crate::parallel::map;
 use crate::parameters::Parameters;
 use crate::registry::Range;
-use crate::special::{digamma, digamma_difference, ln_gamma, sum_of_digamma_differences};
+use crate::special::{Last, digamma, digamma_difference, ln_gamma, sum_of_digamma_differences};
 
 /// Range of estimated pseudo-counts.
 pub const PSEUDO_COUNTS: Range = Range::closed(1e-6, 1e6);
@@ -44,7 +44,9 @@ impl<M: CountFamily> Evidence for Counts<M> {
 pub fn dirichlet_divergence(start: &[f64], other: &[f64]) -> f64 {
     let (total, other_total) = (start.iter().sum::<f64>(), other.iter().sum::<f64>());
     let of_total = digamma(total);
-    let each = start.iter().zip(other).map(|(a, b)| (a - b) * (digamma(*a) - of_total) - ln_gamma(*a) + ln_gamma(*b));
+    let term = |(a, b): (f64, f64)| (a - b) * (digamma(a) - of_total) - ln_gamma(a) + ln_gamma(b);
+    let mut last = Last::default();
+    let each = start.iter().zip(other).map(|(a, b)| last.of((*a, *b), term));
     each.sum::<f64>() + ln_gamma(total) - ln_gamma(other_total)
 }
 

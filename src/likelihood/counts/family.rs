@@ -22,6 +22,7 @@ use crate::scoring::{
     SparseTable,
 };
 use crate::simd::{Lines, Scalar};
+use crate::special::{Last, digamma};
 use crate::suffstats::Sufficient;
 
 /// Prior and formulas of one family.
@@ -115,10 +116,10 @@ pub trait OfColumns: Sync {
     fn laws(&self, component: Tallied<'_>, estimate: Option<Estimate>) -> Vec<ColumnLaw>;
 }
 
-/// E log p(x) of a family in which the slope of a column depends only on the sum of that column.
+/// E log p(x) of a family in which the slope of a column is a digamma that depends only on the sum of that column.
 pub trait Separate: Sync {
-    /// The slope of a column, given its sum.
-    fn slope(&self, column: usize, sum: f64) -> f64;
+    /// The slope of a column is digamma of this, given its sum.
+    fn argument(&self, column: usize, sum: f64) -> f64;
     /// The terms shared by all columns.
     fn shared(&self, component: Tallied<'_>) -> Shared;
 }
@@ -145,8 +146,11 @@ impl<M: CountFamily> Counts<M> {
     }
 
     fn packed(&self, component: Tallied<'_>, density: Density) -> (f64, Vec<Column>) {
-        let of_point =
-            |estimate| (0.0, self.family.points(component, estimate).into_iter().map(M::column_at).collect());
+        let of_point = |estimate| {
+            let mut last = Last::default();
+            let points = self.family.points(component, estimate).into_iter();
+            (0.0, points.map(|point| last.of(point, M::column_at)).collect())
+        };
         match density {
             Density::Expected(Objective::Variational) => (0.0, self.family.expected(component)),
             Density::Expected(Objective::Map) => of_point(Estimate::Mode),
@@ -222,8 +226,8 @@ fn shared(form: &dyn Separate, components: &[Tallied<'_>], log_weights: &[f64]) 
 
 fn table<F: Scalar>(form: &dyn Separate, components: &[Tallied<'_>], log_weights: &[f64]) -> SparseTable<F> {
     let dimension = components.first().map_or(0, |component| component.sums.len());
-    let slope = |k: usize, column: usize| form.slope(column, components[k].sums[column]);
-    SparseTable::new(dimension, &shared(form, components, log_weights), slope)
+    let argument = |k: usize, column: usize| form.argument(column, components[k].sums[column]);
+    SparseTable::new(dimension, &shared(form, components, log_weights), argument, digamma)
 }
 
 impl<F: Scalar, M: CountFamily> Scores<F> for Counts<M> {
@@ -268,7 +272,7 @@ impl<F: Scalar, M: CountFamily> Scores<F> for Counts<M> {
         let form = self.separate().filter(|_| objective == Objective::Variational)?;
         let components: Vec<_> = components.iter().map(|component| self.tally.of(*component)).collect();
         if let Some((scorer, changed)) = earlier.filter(|(scorer, _)| scorer.has(components.len())) {
-            let slope = |k: usize, column: usize| form.slope(column, components[k].sums[column]);
+            let slope = |k: usize, column: usize| digamma(form.argument(column, components[k].sums[column]));
             return Some(scorer.updated(&shared(form, &components, log_weights), changed, slope));
         }
         let table = table(form, &components, log_weights);
