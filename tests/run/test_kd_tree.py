@@ -68,7 +68,7 @@ def test_passes_over_nodes(likelihood: str, process: str, sparsity: int | None) 
     np.testing.assert_allclose(found.counts, counts, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize("budget", [None, 90])
+@pytest.mark.parametrize("budget", [None, 40])
 def test_opened_nodes_are_those_of_the_oracle(budget: int | None) -> None:
     """Gains weigh the rows of a node by their masses, and a budget is spent on the largest gains times mass."""
     case = make_case(8, n=400, dimension=2, likelihood="gaussian", process="nested")
@@ -78,7 +78,7 @@ def test_opened_nodes_are_those_of_the_oracle(budget: int | None) -> None:
     state = variational.global_step(case.rows, case.responsibilities[:, order], case.mixture, weights)
     scores = variational.local_scores(case.rows, case.mixture, state)
     unit = nodes.units_of_columns(case.rows, weights=weights)
-    settings = least("gaussian", 2), 0.05, budget or math.inf
+    settings = least("gaussian", 2), 0.002, budget or math.inf
     # Nodes of at most 32 rows are judged by all of them.
     first = nodes.frontier(case.rows / unit, 4, settings[0])
     expected, others = (
