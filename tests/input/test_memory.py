@@ -110,6 +110,14 @@ PROGRAM = """
             "rows",
             "10000 rows, whose similarities take about 800.0 MB",
         ),
+        (
+            "DiagonalGaussian",
+            2,
+            "t = sb.sample(model, rows, draws=64, warmup=0, chains=1, init='singletons', threads=1);"
+            "X = np.ones((10**6, 2)); leave(10**8); t.log_predictive(X, threads=1)",
+            "X",
+            "1000000 rows, for which",
+        ),
     ],
 )
 def test_too_much_is_refused(likelihood: str, columns: int, call: str, argument: str, words: str) -> None:
