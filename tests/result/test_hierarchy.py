@@ -175,23 +175,38 @@ def test_rows_are_inserted():
     assert caught.value.argument == "X_new"
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_rows_are_inserted_as_by_the_oracle(seed):
+# In the last two an insertion takes off several subtrees, and the order in which they return changes the tree.
+INSERTED = {
+    **{
+        f"clusters {seed}": (
+            seed,
+            lambda rng: rng.normal(size=(26, 2)) * [2.0, 1.0] + 2.0 * rng.integers(-1, 2, (26, 1)),
+        )
+        for seed in range(4)
+    },
+    "walk": (5, lambda rng: 0.7 * np.cumsum(rng.normal(size=(40, 2)), axis=0)),
+    "tails": (0, lambda rng: rng.standard_t(1.5, size=(40, 2))),
+}
+
+
+@pytest.mark.parametrize("case", INSERTED)
+def test_rows_are_inserted_as_by_the_oracle(case):
     """One row after another; subtrees that are taken off return to the end of the queue, the lowest one first."""
-    rng = np.random.default_rng(seed)
-    rows = rng.normal(size=(26, 2)) * [2.0, 1.0] + 2.0 * rng.choice([-1.0, 0.0, 1.0], size=(26, 1))
+    seed, draw = INSERTED[case]
+    rows = draw(np.random.default_rng(seed))
+    n = len(rows)
     marginal = GaussianMarginal(np.zeros(2), 0.1, 4.0, PSI)
 
     def log_h(members):
         return np.log(0.8) + gammaln(len(members)) + marginal.log_m(rows[sorted(members)])
 
     forests = Forests(log_h)
-    expected = forests.greedy(forests.incremental([0], range(1, 26)))
+    expected = forests.greedy(forests.incremental([0], range(1, n)))
     tree = sb.hierarchy(MODEL, rows[:1]).insert(rows[1:])
-    members = [frozenset([row]) for row in range(26)]
+    members = [frozenset([row]) for row in range(n)]
     for left, right in tree.joins.tolist():
         members.append(members[left] | members[right])
-    assert set(members[26:]) == forests.clusters(expected)
+    assert set(members[n:]) == forests.clusters(expected)
     assert tree.log_potentials[-1] == pytest.approx(forests.log_phi(expected), abs=1e-9)
 
 
