@@ -16,6 +16,8 @@ RESULTS ?= target/bench-results
 
 # The tools install while the core compiles.
 MAKEFLAGS += --jobs=2
+# cargo has jobs of its own.
+unexport MAKEFLAGS MFLAGS
 
 # rustup installs here, and a shell opened before does not know it yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
