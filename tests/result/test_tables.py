@@ -12,6 +12,7 @@ import scipy.sparse
 import scipy.stats
 
 import stickbreak as sb
+from stickbreak.run import validating
 
 GAUSSIAN = sb.Mixture(likelihood=sb.Gaussian())
 
@@ -222,6 +223,25 @@ def test_ctrl_c_ends_cross_validation() -> None:
         signal.signal(signal.SIGINT, before)
     assert found["fold"].tolist() == [0, 1]
     assert found["stop_reason"].tolist() == ["max_passes", "interrupted"]
+
+
+@pytest.mark.parametrize("place", ["fit", "log_predictive"])
+def test_ctrl_c_outside_of_a_fit_ends_cross_validation_too(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner = validating if place == "fit" else sb.Fit
+    whole, calls = getattr(owner, place), []
+
+    def third(*arguments: Any, **options: Any) -> Any:
+        calls.append(arguments)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return whole(*arguments, **options)
+
+    monkeypatch.setattr(owner, place, third)
+    found = sb.cross_validate(GAUSSIAN, rows(), sb.Full(max_passes=4, tol=0.0), n_components=2)
+    assert found["fold"].tolist() == [0, 1, 2]
+    assert found["stop_reason"].tolist() == ["max_passes", "max_passes", "interrupted"]
+    assert found["log_predictive"].isna().tolist() == [False, False, True]
+    assert found["n_components"].tolist() == [2, 2, 0 if place == "fit" else 2]
 
 
 @pytest.mark.parametrize(

@@ -168,6 +168,18 @@ def test_closed_stdout(folder: Path, command: str, code: int) -> None:
         assert (folder / name).exists() == (name in command)
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("command", ["info m.safetensors --json", "info nothing.safetensors --json"])
+def test_full_stdout(folder: Path, command: str) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [*STICKBREAK, *command.split()], cwd=folder, stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 1
+    assert done.stderr.startswith("stickbreak: error: ")
+    assert done.stderr.count("\n") == 1
+
+
 @posix
 def test_closed_stderr(folder: Path) -> None:
     shell = ["sh", "-c", 'exec "$@" 2>&-', "sh", *STICKBREAK]

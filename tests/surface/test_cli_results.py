@@ -216,6 +216,22 @@ def test_models_replace_no_data(folder: Path, command: str) -> None:
     assert Path("precious.csv").read_text(encoding="utf-8") == "a,b\n1,2\n"
 
 
+@pytest.mark.parametrize("command", ["fit rows.npy", "mcmc rows.npy --draws 2", "topics counts.npy -k 2"])
+def test_models_replace_files_of_others_only_by_force(folder: Path, command: str) -> None:
+    np.save("counts.npy", np.arange(12.0).reshape(6, 2))
+    options = {"fit": ["--max-passes", "1"], "topics": ["--max-passes", "1"]}.get(command.split()[0], ["--warmup", "1"])
+    arguments = [*command.split(), *options, "--quiet", "--out", "corpus.txt"]
+    Path("corpus.txt").write_text("words of mine\n", encoding="utf-8")
+    result = CliRunner().invoke(program, arguments)
+    assert result.exit_code == 2
+    assert "--out must be the name of a new file, or --force to replace it, but it is 'corpus.txt'" in result.output
+    assert Path("corpus.txt").read_text(encoding="utf-8") == "words of mine\n"
+    run(*arguments, "--force")
+    # A file of its own is replaced again.
+    run(*arguments)
+    assert sb.load("corpus.txt") is not None
+
+
 def test_columns_and_weight_column(folder: Path, rows: np.ndarray) -> None:
     run("fit", "weighted.npy", "--weight-column", 3, "--n-components", 6, "--out", "m.safetensors")
     assert same(sb.load("m.safetensors"), python_fit(rows, sample_weight=WEIGHTS))

@@ -14,6 +14,7 @@ from stickbreak.cli.options import (
     checkpoint_of,
     checkpoint_options,
     data_argument,
+    force_option,
     json_option,
     read_values,
     read_weighted,
@@ -159,6 +160,7 @@ _MARGINALISING = ", ".join(
 @reading_options
 @checkpoint_options
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress and no summary.")
+@force_option
 @json_option
 def fit(
     data: str,
@@ -182,6 +184,7 @@ def fit(
     every_seconds: float | None,
     tree: tuple[str, ...],
     quiet: bool,
+    force: bool,
     as_json: bool,
     **given: Any,
 ) -> int:
@@ -207,7 +210,7 @@ def fit(
     model = sb.Mixture(likelihood=made(likelihood, given), process=made(process, given))
     algorithm: Any = made(schedule, of_algorithm | {"moves": _moves(schedule, model, of_algorithm)})
     inputs = (data, weights, init)
-    check_model_place(out, inputs=inputs)
+    check_model_place(out, inputs=inputs, force=force)
     if checkpoint is not None:
         check_place("checkpoint", checkpoint, inputs=inputs, outputs=(out,))
     reading = Reading(

@@ -13,6 +13,7 @@ from stickbreak.cli.options import (
     checkpoint_of,
     checkpoint_options,
     data_argument,
+    force_option,
     json_option,
     reading_options,
     threads_option,
@@ -92,6 +93,7 @@ _OF_FIT_ALONE = ("base", "resolution", "truncation")
 @reading_options
 @checkpoint_options
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress and no summary.")
+@force_option
 @json_option
 def mcmc(
     data: str,
@@ -116,14 +118,15 @@ def mcmc(
     checkpoint: str | None,
     every_seconds: float | None,
     quiet: bool,
+    force: bool,
     as_json: bool,
     **given: Any,
 ) -> int:
     """Draw partitions of the rows of DATA from their exact posterior and write them to a trace file.
 
     DATA is a .npy, .npz, .csv, .tsv or .parquet file with one observation a row, numbers only. What you do not say of
-    the likelihood is estimated by a fit first. Ctrl-C ends the chains early: their draws are still written. The log
-    joint probability is in nats.
+    the likelihood is estimated by a fit first. Ctrl-C ends the chains early: their draws are still written, if warm-up
+    is over. The log joint probability is in nats.
 
     \b
     Example:
@@ -136,7 +139,7 @@ def mcmc(
     check_used((likelihood, process), given)
     model = sb.Mixture(likelihood=made(likelihood, given), process=made(process, given))
     inputs = (data,) if init is None else (data, init)
-    check_model_place(out, inputs=inputs)
+    check_model_place(out, inputs=inputs, force=force)
     check_table_place("labels", labels, inputs=inputs, outputs=(out,))
     if checkpoint is not None:
         check_place("checkpoint", checkpoint, inputs=inputs, outputs=(out, labels))

@@ -29,6 +29,7 @@ _ONLY_FOR = {"key": (".npz",), "delimiter": datafiles.TEXT, "header": datafiles.
 model_argument = click.argument("model")
 data_argument = click.argument("data")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout, for programs.")
+force_option = click.option("--force", is_flag=True, help="Replace the file of --out even if another program wrote it.")
 threads_option = click.option(
     "--threads", type=int, metavar="N", help="Number of threads. It never changes the result. [default: one a core]"
 )

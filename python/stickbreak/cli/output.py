@@ -21,7 +21,7 @@ from stickbreak.io import datafiles
 from stickbreak.io.datafiles import arrow_text
 from stickbreak.io.datafiles.parquet import write_parquet
 from stickbreak.io.datafiles.sources import STDIN
-from stickbreak.io.files import replacing
+from stickbreak.io.files import is_own, replacing
 
 _ROWS_AT_A_TIME = 65_536
 # Smaller tables are written faster than PyArrow is imported.
@@ -70,9 +70,15 @@ def check_place(
         _try_to_write_in(target.parent)
 
 
-def check_model_place(path: str, *, inputs: Iterable[str | None] = ()) -> None:
-    """As `check_place` for `--out`; also raise if the name is one of a data file, which a model would replace."""
+def check_model_place(path: str, *, inputs: Iterable[str | None] = (), force: bool = False) -> None:
+    """As `check_place` for `--out`; also raise if the name is one of a data file, or the file of another program.
+
+    With `force` the file of another program is replaced.
+    """
     check_place("out", path, inputs=inputs)
+    if not (force or is_own(path)) and os.path.exists(path) and os.path.getsize(path) > 0:
+        allowed = "the name of a new file, or --force to replace it"
+        raise checks.invalid_argument("out", f"{path!r}, a file that stickbreak did not write", allowed)
     if datafiles.suffix_of(Path(path)) in datafiles.SUFFIXES:
         allowed = "the name of a model file, such as m.safetensors"
         raise checks.invalid_argument("out", f"{path!r}, the name of a data file", allowed)

@@ -37,7 +37,7 @@ class ExitCode(IntEnum):
 # Options by their titles in --help. Options for parameters of a model are in none.
 _GROUPS = {
     "Output": (
-        *("out", "rows", "labels", "proportions", "words", "proba", "elbo", "n", "quiet", "as_json"),
+        *("out", "force", "rows", "labels", "proportions", "words", "proba", "elbo", "n", "quiet", "as_json"),
         *("checkpoint", "every_seconds"),
     ),
     "Data": (
@@ -222,7 +222,14 @@ def _tell(error: BaseException, message: str, code: ExitCode, wants_json: bool) 
         said = error if isinstance(error, _Refused) else cause or error
         details = {name: getattr(said, name, None) for name in ("found", "allowed")}
         argument = _argument(error)
-        print_json({"error": {"type": type(cause or error).__name__, "message": line, "argument": argument, **details}})
+        named = {"type": type(cause or error).__name__, "message": line, "argument": argument}
+        try:
+            print_json({"error": {**named, **details}})
+        except BrokenPipeError:
+            raise
+        except OSError:
+            # Stdout is full; the line on stderr has said it all.
+            _leave_closed_pipe()
     return code
 
 

@@ -12,6 +12,7 @@ from stickbreak.cli.options import (
     checkpoint_of,
     checkpoint_options,
     columns_option,
+    force_option,
     items,
     json_option,
     threads_option,
@@ -98,6 +99,7 @@ _ESTIMATED = "estimate"
 @threads_option
 @checkpoint_options
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress and no summary.")
+@force_option
 @json_option
 def topics(
     corpus: str,
@@ -117,6 +119,7 @@ def topics(
     checkpoint: str | None,
     every_seconds: float | None,
     quiet: bool,
+    force: bool,
     as_json: bool,
     **given: Any,
 ) -> int:
@@ -135,7 +138,7 @@ def topics(
     algorithm: Any = made(schedule, given | {"units": made(sb.Words, given)})
     words = checks.integer("words", words, minimum=1)
     inputs = (corpus, vocabulary, test, init)
-    check_model_place(out, inputs=inputs)
+    check_model_place(out, inputs=inputs, force=force)
     check_table_place("proportions", proportions, inputs=inputs, outputs=(out,))
     if checkpoint is not None:
         check_place("checkpoint", checkpoint, inputs=inputs, outputs=(out, proportions))

@@ -154,12 +154,21 @@ def lock(path: str | os.PathLike[str], kind: Kind) -> Lock:
 
 def kind_of(path: str | os.PathLike[str]) -> Kind:
     """Return the kind stated in a file; a model if the file cannot be read."""
+    name = _format_of(path)
+    return next((kind for kind in (TRACE, HIERARCHY) if kind.format == name), MODEL)
+
+
+def is_own(path: str | os.PathLike[str]) -> bool:
+    """Return whether this package wrote a file, by what the file states."""
+    return _format_of(path) in {kind.format for kind in (MODEL, TRACE, HIERARCHY, CHECKPOINT)}
+
+
+def _format_of(path: str | os.PathLike[str]) -> str | None:
     try:
         with safe_open(as_path(path), framework="numpy") as file:
-            name = (file.metadata() or {}).get("format")
+            return (file.metadata() or {}).get("format")
     except (OSError, SafetensorError, ValueError):
-        return MODEL
-    return next((kind for kind in (TRACE, HIERARCHY) if kind.format == name), MODEL)
+        return None
 
 
 def read(path: str | os.PathLike[str], kind: Kind = MODEL) -> tuple[Header, Arrays]:

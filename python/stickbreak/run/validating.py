@@ -10,6 +10,7 @@ from stickbreak import checks
 from stickbreak.errors import InvalidType
 from stickbreak.io import arrays, names
 from stickbreak.model.mixture import Mixture
+from stickbreak.result.fit import Fit
 from stickbreak.result.history import StopReason
 from stickbreak.result.tables import as_frame
 from stickbreak.run.algorithms import Full, Memoized, Stochastic
@@ -54,7 +55,7 @@ def cross_validate(
         One row per model and fold: "model" and "fold", "n_train" and "n_test", "n_components", "elbo" of the training
         rows, "log_predictive", the mean log predictive density of the held-out rows in nats per row, "seconds", and
         "stop_reason", the value of `Fit.stop_reason`. Ctrl-C ends the table: its last row is the fit that was
-        interrupted.
+        interrupted, NaN where that had no result yet.
 
     Raises
     ------
@@ -88,19 +89,36 @@ def cross_validate(
             chosen = np.zeros(n, dtype=bool)
             chosen[order[fold::folds]] = True
             train, test = (names.Table(data[rows], labels) if labels else data[rows] for rows in (~chosen, chosen))
-            found = fit(each, train, algorithm, seed=seed, **options)
-            values = (name, fold, n - int(chosen.sum()), int(chosen.sum()), found.n_components, found.elbo)
-            densities = found.log_predictive(test, threads=options.get("threads"))
-            seconds = found.history[-1].seconds if found.history else 0.0
-            ended = (float(densities.mean()), seconds, found.stop_reason.value)
-            for column, value in zip(_COLUMNS, (*values, *ended), strict=True):
-                table[column].append(value)
-            if found.stop_reason is StopReason.INTERRUPTED:
+            sizes = {"model": name, "fold": fold, "n_train": n - int(chosen.sum()), "n_test": int(chosen.sum())}
+            row = sizes | _interrupted_row()
+            try:
+                found = fit(each, train, algorithm, seed=seed, **options)
+                row |= _row_of(found)
+                densities = found.log_predictive(test, threads=options.get("threads"))
+                row |= {"log_predictive": float(densities.mean()), "stop_reason": found.stop_reason.value}
+            except KeyboardInterrupt:
+                # Between fits, or while one begins or is judged.
+                row["stop_reason"] = StopReason.INTERRUPTED.value
+            for column in _COLUMNS:
+                table[column].append(row[column])
+            if row["stop_reason"] == StopReason.INTERRUPTED.value:
                 return as_frame(table, "cross_validate")
     return as_frame(table, "cross_validate")
 
 
 _COLUMNS = ("model", "fold", "n_train", "n_test", "n_components", "elbo", "log_predictive", "seconds", "stop_reason")
+
+
+def _interrupted_row() -> dict[str, Any]:
+    """Return what stands for a fit that was interrupted before it had a result."""
+    nan = float("nan")
+    return {"n_components": 0, "elbo": nan, "log_predictive": nan, "seconds": nan, "stop_reason": None}
+
+
+def _row_of(found: Fit) -> dict[str, Any]:
+    """Return what a row says of a fit."""
+    seconds = found.history[-1].seconds if found.history else 0.0
+    return {"n_components": found.n_components, "elbo": found.elbo, "seconds": seconds}
 
 
 def _check_options(options: Mapping[str, object]) -> None:
