@@ -1,5 +1,7 @@
 """Tables of packages that are not known by name keep the names of their columns, or are refused."""
 
+import datetime
+from collections.abc import Callable
 from typing import Any
 
 import narwhals
@@ -9,6 +11,7 @@ import polars as pl
 import pytest
 
 import stickbreak as sb
+from stickbreak.sklearn import BayesianMixture
 
 ROWS = np.random.default_rng(0).normal([[-5.0, 0.0, 1.0], [5.0, 2.0, 30.0]], size=(40, 2, 3)).reshape(-1, 3)
 FRAME = pd.DataFrame(ROWS, columns=["a", "b", "c"])
@@ -79,3 +82,48 @@ def test_a_column_is_no_table() -> None:
     for column in (FRAME["a"], pl.Series("a", ROWS[:, 0])):
         with pytest.raises(sb.InvalidArgument, match="of shape"):
             FIT.predict(column)
+
+
+DAY = datetime.date(2024, 5, 1)
+TIMES: dict[str, Any] = {
+    "Date": DAY,
+    "Datetime": datetime.datetime(2024, 5, 1, 12),
+    "Datetime of a zone": datetime.datetime(2024, 5, 1, 12, tzinfo=datetime.UTC),
+    "Duration": datetime.timedelta(hours=1),
+    "Time": datetime.time(12),
+}
+MODEL = sb.Mixture(likelihood=sb.Gaussian())
+READERS: dict[str, Callable[[Any], Any]] = {
+    "fit": lambda table: sb.fit(MODEL, table),
+    "sample": lambda table: sb.sample(MODEL, table, draws=2, warmup=1, chains=1),
+    "hierarchy": lambda table: sb.hierarchy(MODEL, table),
+    "cross_validate": lambda table: sb.cross_validate(MODEL, table),
+    "estimator": lambda table: BayesianMixture().fit(table),
+}
+
+
+def with_times(kind: str) -> pl.DataFrame:
+    return pl.from_pandas(FRAME).with_columns(when=pl.Series([TIMES[kind]] * len(ROWS)))
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_dates_are_no_numbers(reader: str) -> None:
+    with pytest.raises(sb.InvalidType, match="whose column 'when' has the dtype Date;") as caught:
+        READERS[reader](with_times("Date"))
+    assert caught.value.argument in ("data", "X")
+
+
+@pytest.mark.parametrize("kind", TIMES)
+def test_no_kind_of_time_is_a_number(kind: str) -> None:
+    table = with_times(kind)
+    for each in (table, table.select("when"), table.to_arrow(), narwhals.from_native(table), table.to_pandas()):
+        with pytest.raises(sb.InvalidType, match="whose column 'when' has the dtype"):
+            sb.fit(MODEL, each)
+    with pytest.raises(sb.SourceError, match="whose column 'when' has the dtype"):
+        sb.fit(MODEL, lambda: iter([table]), sb.Full())
+
+
+def test_booleans_and_columns_without_values_are_read() -> None:
+    table = pl.from_pandas(FRAME).with_columns(b=pl.Series([True, False] * 40), c=pl.lit(None))
+    model = sb.Mixture(likelihood=sb.DiagonalGaussian())
+    assert sb.fit(model, table, sb.Full(max_passes=2), n_components=2, missing="marginalize").n_components == 2

@@ -11,9 +11,12 @@ from numpy.typing import NDArray
 from stickbreak.checks import describe, invalid_argument, invalid_type
 from stickbreak.errors import ConversionWarning, EmptyRowsWarning
 from stickbreak.io.compressed import check_values, compressed_rows
+from stickbreak.io.frames import is_table
 
 _NUMBERS = "biuf"  # NumPy's kinds of real numbers, booleans included
+_TIMES = "mM"  # its kinds of durations and dates
 _ROWS_ALLOWED = "an array or table of real numbers, of shape (n, D)"
+_WITHOUT_COLUMN = "leave such columns out, or make numbers of them"
 # Largest range in which float64 represents every integer.
 _LARGEST_COUNT = 2**53
 # The core numbers the columns of a sparse table in 32 bits.
@@ -341,12 +344,30 @@ def numeric(value: object, argument: str, allowed: str) -> NDArray[Any]:
         raise invalid_type(argument, f"a sparse {type(value).__name__}", allowed, hint)
     if _is_lazy(value):
         raise invalid_type(argument, "a lazy table that holds no numbers yet", allowed, "call .collect() first")
+    check_times(value, argument, allowed)
     array = as_array(value, argument, allowed)
     if array.dtype.kind not in _NUMBERS:
         found = _describe_values(value, array)
-        hint = "leave such columns out, or make numbers of them" if "whose column" in found else ""
+        hint = _WITHOUT_COLUMN if "whose column" in found else ""
         raise invalid_type(argument, found, allowed, hint)
     return array
+
+
+def check_times(value: object, argument: str, allowed: str = _ROWS_ALLOWED) -> None:
+    """Refuse a table with a column of dates, times or durations.
+
+    Polars would make numbers of them silently, and NumPy would raise an error that names no column of an Arrow table.
+
+    Raises
+    ------
+    InvalidType
+        A column of a table of pandas, Polars or Arrow has such a type.
+    """
+    if not is_table(value):
+        return
+    for name, dtype in _types_of_columns(value):
+        if _holds_times(dtype):
+            raise invalid_type(argument, _describe_column(value, name, dtype), allowed, _WITHOUT_COLUMN)
 
 
 def _describe_values(value: object, array: NDArray[Any]) -> str:
@@ -354,9 +375,13 @@ def _describe_values(value: object, array: NDArray[Any]) -> str:
         return describe(value)
     for name, dtype in _types_of_columns(value):
         if not _holds_numbers(dtype):
-            return f"{describe(value)} whose column {str(name)!r} has the dtype {dtype}"
+            return _describe_column(value, name, dtype)
     holder = "an array" if isinstance(value, np.ndarray) else describe(value)
     return f"{holder} with values of dtype {array.dtype}"
+
+
+def _describe_column(value: object, name: object, dtype: object) -> str:
+    return f"{describe(value)} whose column {str(name)!r} has the dtype {dtype}"
 
 
 def _types_of_columns(value: Any) -> Iterator[tuple[object, Any]]:
@@ -378,6 +403,15 @@ def _holds_numbers(dtype: Any) -> bool:
     if is_numeric is not None:
         return bool(is_numeric()) or str(dtype) == "Boolean"
     return getattr(dtype, "kind", "O") in _NUMBERS
+
+
+def _holds_times(dtype: Any) -> bool:
+    """Return whether a column of this dtype, of pandas, Polars or Arrow, holds dates, times or durations."""
+    arrow = sys.modules.get("pyarrow")
+    if arrow is not None and isinstance(dtype, arrow.DataType):
+        return bool(arrow.types.is_temporal(dtype))
+    is_temporal = getattr(dtype, "is_temporal", None)
+    return bool(is_temporal()) if is_temporal is not None else getattr(dtype, "kind", "O") in _TIMES
 
 
 def as_array(value: Any, argument: str, allowed: str) -> NDArray[Any]:

@@ -19,6 +19,11 @@ def is_of(value: object, module: str, kind: str) -> bool:
     return isinstance(found, type) and isinstance(value, found)
 
 
+def is_table(value: object) -> bool:
+    """Return whether a value is a table of pandas, Polars or Arrow that holds its rows."""
+    return any(is_of(value, *kind) for kind in _KNOWN)
+
+
 def understood(value: Any, argument: str) -> Any:
     """Return a table of another package as an Arrow table with its names; return anything else unchanged.
 
@@ -29,7 +34,7 @@ def understood(value: Any, argument: str) -> Any:
     NotSupported
         It is such a table, and PyArrow, which reads it, is not installed.
     """
-    if any(is_of(value, *kind) for kind in (*_KNOWN, *_LAZY)):
+    if is_table(value) or any(is_of(value, *kind) for kind in _LAZY):
         return value
     # An array of one dimension may have the interface too.
     if not _has_names(value):

@@ -12,7 +12,14 @@ from stickbreak.io import arrays, names
 
 
 def validated(estimator: BaseEstimator, X: Any, **options: Any) -> Any:
-    """Return rows after `validate_data`; its errors on NaN and infinity also have the row and the column."""
+    """Return rows after `validate_data`; its errors on NaN and infinity also have the row and the column.
+
+    Raises
+    ------
+    InvalidType
+        `X` has a column of dates or times, of which scikit-learn might make numbers.
+    """
+    arrays.check_times(X, "X")
     try:
         return validate_data(estimator, X, **options)
     except ValueError as error:
