@@ -117,6 +117,10 @@ def test_whole_numbers_and_what_was_done_about_them() -> None:
     assert "whole_numbers" not in advice(counts, sb.Mixture(likelihood=sb.Poisson()))
 
 
+def test_steps_of_huge_numbers_are_not_taken_for_whole_numbers() -> None:
+    assert "whole_numbers" not in advice(two_clusters() * [1e-150, 1e150])
+
+
 def test_nearly_constant_columns() -> None:
     rows = np.column_stack([two_clusters(400), np.zeros((400, 2))])
     rows[:4, 2], rows[:5, 3] = np.arange(1.0, 5.0) / 3.0, np.arange(1.0, 6.0) / 3.0

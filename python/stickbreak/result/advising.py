@@ -23,6 +23,8 @@ _NEARLY_CONSTANT = 0.99
 _MANY_DUPLICATES = 0.05
 # With fewer rows, duplicates and equal values may be chance.
 _LEAST_ROWS = 20
+# Largest step that may be that of whole numbers: float64 has no fractions above.
+_LARGEST_STEP = 2.0**53
 # Columns with at most this many distinct integers look like codes rather than amounts.
 _FEW_VALUES = 20
 # Columns with a larger skewness may need logarithms.
@@ -88,7 +90,8 @@ def _of_steps(fit: Result) -> Iterator[Advice]:
     if found is None:
         return
     steps = np.zeros(fit._state.dimension) + found
-    whole = np.flatnonzero((steps >= 1.0) & (steps == steps.astype(np.int64)))
+    # Every step above the largest is whole, which says nothing of the values.
+    whole = np.flatnonzero((steps >= 1.0) & (steps <= _LARGEST_STEP) & (steps == np.floor(steps)))
     if whole.size:
         one = whole.size == 1
         text = (
