@@ -76,12 +76,12 @@ def check_model_place(path: str, *, inputs: Iterable[str | None] = (), force: bo
     With `force` the file of another program is replaced.
     """
     check_place("out", path, inputs=inputs)
-    if not (force or is_own(path)) and os.path.exists(path) and os.path.getsize(path) > 0:
-        allowed = "the name of a new file, or --force to replace it"
-        raise checks.invalid_argument("out", f"{path!r}, a file that stickbreak did not write", allowed)
     if datafiles.suffix_of(Path(path)) in datafiles.SUFFIXES:
         allowed = "the name of a model file, such as m.safetensors"
         raise checks.invalid_argument("out", f"{path!r}, the name of a data file", allowed)
+    if not (force or is_own(path)) and os.path.exists(path) and os.path.getsize(path) > 0:
+        allowed = "the name of a new file, or --force to replace it"
+        raise checks.invalid_argument("out", f"{path!r}, a file that stickbreak did not write", allowed)
 
 
 def make_folder(argument: str, path: str) -> None:
