@@ -50,12 +50,23 @@ class Opaque:
         return ROWS[:, [2, 0, 1]]
 
 
+class OnlyStream:
+    """A table with nothing but Arrow's stream."""
+
+    def __init__(self, frame: pl.DataFrame) -> None:
+        self._frame = frame
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self._frame.to_arrow().__arrow_c_stream__(requested_schema)
+
+
 REORDERED = pl.DataFrame(ROWS[:, [2, 0, 1]], schema=["c", "a", "b"])
 TABLES = {
     "narwhals over pandas": narwhals.from_native(FRAME[["c", "a", "b"]]),
     "narwhals over Polars": narwhals.from_native(REORDERED),
     "interchange": Interchange(REORDERED),
     "Arrow stream": ArrowStream(REORDERED),
+    "only Arrow stream": OnlyStream(REORDERED),
 }
 
 
@@ -71,6 +82,53 @@ def test_tables_without_an_interface_are_refused() -> None:
     with pytest.raises(sb.InvalidType, match="whose columns have names") as caught:
         FIT.predict(Opaque())
     assert caught.value.argument == "X"
+
+
+def test_the_estimator_refuses_tables_without_an_interface() -> None:
+    estimator = BayesianMixture(likelihood=sb.DiagonalGaussian(), n_components=2, random_state=0).fit(FRAME)
+    for call in (estimator.fit, estimator.predict, estimator.partial_fit, estimator.score):
+        with pytest.raises(sb.InvalidType, match="whose columns have names") as caught:
+            call(Opaque())
+        assert caught.value.argument == "X"
+    for table in TABLES.values():
+        with pytest.raises(ValueError, match="feature names"):
+            estimator.predict(table)
+        assert estimator.fit(table).feature_names_in_.tolist() == ["c", "a", "b"]
+        estimator.fit(FRAME)
+
+
+def test_readers_of_batches_are_read_once() -> None:
+    def reader() -> Any:
+        return REORDERED.to_arrow().to_reader(max_chunksize=7)
+
+    model = sb.Mixture(likelihood=sb.DiagonalGaussian())
+    fit = sb.fit(model, reader(), sb.Full(max_passes=5), n_components=2)
+    assert fit.column_names == ("c", "a", "b")
+    assert fit.elbo == sb.fit(model, REORDERED, sb.Full(max_passes=5), n_components=2).elbo
+    assert np.array_equal(FIT.predict(reader()), FIT.predict(FRAME))
+    assert sb.sample(MODEL, reader(), draws=2, warmup=1, chains=1).column_names == ("c", "a", "b")
+    assert BayesianMixture(n_components=2, random_state=0).fit(reader()).feature_names_in_.tolist() == ["c", "a", "b"]
+
+
+def test_streams_of_single_columns_are_no_tables() -> None:
+    class Column:
+        def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+            return pl.Series("a", ROWS[:, 0]).__arrow_c_stream__(requested_schema)
+
+    for call in (FIT.predict, lambda column: sb.fit(MODEL, column)):
+        with pytest.raises(sb.InvalidType, match="that PyArrow cannot read"):
+            call(Column())
+
+
+def test_names_of_several_levels_are_refused() -> None:
+    levels = pd.DataFrame(ROWS, columns=pd.MultiIndex.from_tuples([("x", "a"), ("x", "b"), ("y", "c")]))
+    estimator = BayesianMixture(n_components=2, random_state=0).fit(ROWS)
+    for call in (*READERS.values(), FIT.predict, FIT.combine(ROWS).predict, estimator.predict):
+        with pytest.raises(sb.InvalidType, match=r"names of 2 levels; flatten them: (X|data)\.columns = "):
+            call(levels)
+    flat = levels.copy()
+    flat.columns = ["_".join(map(str, names)) for names in levels.columns]
+    assert sb.fit(MODEL, flat, sb.Full(max_passes=2), n_components=2).column_names == ("x_a", "x_b", "y_c")
 
 
 def test_missing_columns_of_other_tables_are_named() -> None:

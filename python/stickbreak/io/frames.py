@@ -24,16 +24,27 @@ def is_table(value: object) -> bool:
     return any(is_of(value, *kind) for kind in _KNOWN)
 
 
+def is_only_stream(value: object) -> bool:
+    """Return whether a value has Arrow's stream, and is no array, which may have it too."""
+    return hasattr(value, "__arrow_c_stream__") and not hasattr(value, "__array__")
+
+
 def understood(value: Any, argument: str) -> Any:
     """Return a table of another package as an Arrow table with its names; return anything else unchanged.
+
+    A stream of Arrow is read to its end, so the value must not be read again.
 
     Raises
     ------
     InvalidType
-        The value has names of columns, but no interface of tables.
+        The value has names of columns, but no interface of tables, or its columns have names of several levels.
     NotSupported
         It is such a table, and PyArrow, which reads it, is not installed.
     """
+    if is_of(value, "pandas", "DataFrame") and is_of(value.columns, "pandas", "MultiIndex"):
+        found = f"{describe(value)} whose columns have names of {value.columns.nlevels} levels"
+        hint = f"flatten them: {argument}.columns = ['_'.join(map(str, names)) for names in {argument}.columns]"
+        raise invalid_type(argument, found, "a table whose columns have names of one level", hint)
     if is_table(value) or any(is_of(value, *kind) for kind in _LAZY):
         return value
     # An array of one dimension may have the interface too.
@@ -58,7 +69,7 @@ def understood(value: Any, argument: str) -> Any:
 
 def _has_names(value: Any) -> bool:
     """Return whether a value is a table: it has the names of several columns of its own."""
-    if hasattr(value, "__dataframe__"):
+    if hasattr(value, "__dataframe__") or is_only_stream(value):
         return True
     try:
         labels = list(getattr(value, "columns", ()))

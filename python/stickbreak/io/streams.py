@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from stickbreak import checks
 from stickbreak.errors import SourceError, StickbreakError
-from stickbreak.io import arrays, names
+from stickbreak.io import arrays, frames, names
 
 # Number of rows of the first block that are kept in memory.
 _FIRST_ROWS = 10_000
@@ -172,6 +172,9 @@ def stream(
     if isinstance(data, str | os.PathLike):
         source, n_rows = _file(data, may_miss)
         return Stream(source, likelihood, expected, n_rows)
+    # Arrow's reader of batches is an iterator too, but is read at once, as a table.
+    if frames.is_only_stream(data):
+        return None
     if hasattr(data, "__next__"):
         allowed = "an array, a table, or a function that returns an iterator of blocks"
         hint = "an iterator can be read only once: give the function that makes it"

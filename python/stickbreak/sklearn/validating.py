@@ -8,7 +8,7 @@ from sklearn.utils.validation import validate_data
 
 from stickbreak import checks
 from stickbreak.errors import StickbreakError
-from stickbreak.io import arrays, names
+from stickbreak.io import arrays, frames, names
 
 
 def validated(estimator: BaseEstimator, X: Any, **options: Any) -> Any:
@@ -17,8 +17,11 @@ def validated(estimator: BaseEstimator, X: Any, **options: Any) -> Any:
     Raises
     ------
     InvalidType
-        `X` has a column of dates or times, of which scikit-learn might make numbers.
+        `X` has a column of dates or times, of which scikit-learn might make numbers, or names that it cannot read.
+    NotSupported
+        `X` is a table that PyArrow reads, and PyArrow is not installed.
     """
+    X = frames.understood(X, "X")
     arrays.check_times(X, "X")
     try:
         return validate_data(estimator, X, **options)
