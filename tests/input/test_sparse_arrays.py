@@ -40,6 +40,15 @@ def empty_but_wild(table: Any) -> None:
     table.indptr[1] = 10**9
 
 
+def values_of_a_row(value: object) -> Damage:
+    """Give all entries of a row of lists this value."""
+
+    def damage(table: Any) -> None:
+        table.data[3] = [value] * len(table.rows[3])
+
+    return damage
+
+
 DAMAGES: list[tuple[str, Damage, str]] = [
     *((form, empty_but_wild, "indptr") for form in ("csr", "csc", "bsr")),
     *((form, put("indptr", 0, 3), "indptr") for form in ("csr", "csc", "bsr")),
@@ -53,7 +62,12 @@ DAMAGES: list[tuple[str, Damage, str]] = [
     ("coo", put("row", 1, 10**9), "row"),
     ("coo", put("col", 1, -2), "col"),
     ("coo", cut("data"), "row"),
+    ("coo", lambda table: setattr(table, "coords", None), "coords"),
+    ("coo", lambda table: setattr(table, "coords", table.coords[:1]), "coords"),
+    ("coo", lambda table: setattr(table, "data", table.data[:, None]), "data"),
+    *((form, lambda table: setattr(table, "data", np.array(1.0)), "data") for form in ("csr", "coo", "dia", "bsr")),
     ("dia", cut("offsets"), "offsets"),
+    *(("lil", values_of_a_row(value), "data") for value in ("x", None, [1.0], 1j, 10**400)),
     ("lil", lambda table: table.rows[3].append(1), "rows"),
 ]
 
@@ -67,6 +81,28 @@ def test_damaged_parts_are_named(form: str, damage: Damage, part: str) -> None:
     assert caught.value.argument == "data"
     assert f"`{part}`" in caught.value.found
     assert f"`{part}`" in caught.value.allowed
+
+
+@pytest.mark.parametrize("form", ["coo", "csc", "dia", "dok", "lil"])
+def test_rows_that_do_not_fit_in_memory_are_counted(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = sparse.csr_array(COUNTS).asformat(form)
+
+    def full(*_: object, **__: object) -> None:
+        raise MemoryError("Unable to allocate 14.9 GiB")
+
+    monkeypatch.setattr(type(table), "tocsr", full)
+    monkeypatch.setattr(sparse.coo_array, "tocsr", full)
+    with pytest.raises(sb.InvalidArgument, match=r"of 40 rows, which take about 0\.0 GB in CSR format") as caught:
+        run(table)
+    assert caught.value.argument == "data"
+
+
+def test_the_size_of_too_many_rows_is_stated() -> None:
+    table = sparse.coo_array(([1.0, 1.0], ([0, 1], [0, 1])), shape=(2 * 10**14, 3))  # beyond any address space
+    for call in (run, BayesianMixture(likelihood=sb.Poisson()).fit):
+        with pytest.raises(sb.InvalidArgument, match=r"200000000000000 rows, which take about 1600000\.0 GB") as caught:
+            call(table)
+        assert caught.value.argument in ("data", "X")
 
 
 def test_a_damaged_array_does_not_end_the_process() -> None:

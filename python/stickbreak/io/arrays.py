@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from stickbreak.checks import describe, invalid_argument, invalid_type
 from stickbreak.errors import ConversionWarning, EmptyRowsWarning
-from stickbreak.io.compressed import check_values, compressed_rows
+from stickbreak.io.compressed import check_values, compressed_rows, fitting_in_memory
 from stickbreak.io.frames import is_table
 
 _NUMBERS = "biuf"  # NumPy's kinds of real numbers, booleans included
@@ -160,15 +160,20 @@ def _sparse_rows(value: Any, argument: str, n_columns: int | None, minimum: int)
     table = compressed_rows(value, argument)
     if table.dtype.kind in "iu":
         _check_held(table.data, argument)
+    with fitting_in_memory(table, argument):
+        return _as_the_core_reads(table)
+
+
+def _as_the_core_reads(table: Any) -> SparseRows:
+    """Return a checked CSR array as the core reads it, copying what has another type."""
     single = table.dtype.kind == "f" and table.dtype.itemsize <= 4
     values = np.require(table.data, dtype=np.float32 if single else np.float64, requirements=["C", "A"])
     indices = table.indices
     # Columns are never negative, so the bytes are the same.
     indices = indices.view(np.uint32) if indices.dtype == np.int32 else indices
     columns = np.require(indices, dtype=np.uint32, requirements=["C", "A"])
-    return SparseRows(
-        np.require(table.indptr, dtype=np.uint64, requirements=["C", "A"]), columns, values, value.shape[1]
-    )
+    starts = np.require(table.indptr, dtype=np.uint64, requirements=["C", "A"])
+    return SparseRows(starts, columns, values, table.shape[1])
 
 
 def sparse_counts(rows: Rows, argument: str) -> SparseRows:

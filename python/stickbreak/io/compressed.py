@@ -4,12 +4,14 @@ Users may write to the parts of a sparse array, and SciPy's C routines read them
 checked here before SciPy touches it, and flags that SciPy caches are not trusted.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stickbreak.checks import describe, invalid_argument
+from stickbreak.checks import brief, describe, invalid_argument
 from stickbreak.errors import InvalidArgument
 
 
@@ -26,20 +28,33 @@ def compressed_rows(table: Any, argument: str) -> Any:
     Raises
     ------
     InvalidArgument
-        Its parts are inconsistent.
+        Its parts are inconsistent, some value is no number, or its rows do not fit in memory.
     """
-    if table.format == "dok":
-        table = _listed(table, argument)
-    check_values(table, argument)
-    _check_parts(table, argument)
-    rows = table.tocsr()
-    _check_parts(rows, argument)
-    # Wraps the same parts in a new array without cached flags, because the user may have changed them.
-    rows = type(rows)((rows.data, rows.indices, rows.indptr), shape=rows.shape, copy=False)
-    if not rows.has_canonical_format:
-        rows = rows.copy()
-        rows.sum_duplicates()
-    return rows
+    with fitting_in_memory(table, argument):
+        if table.format == "dok":
+            table = _listed(table, argument)
+        check_values(table, argument)
+        _check_parts(table, argument)
+        rows = _converted(table, argument)
+        _check_parts(rows, argument)
+        # Wraps the same parts in a new array without cached flags, because the user may have changed them.
+        rows = type(rows)((rows.data, rows.indices, rows.indptr), shape=rows.shape, copy=False)
+        if not rows.has_canonical_format:
+            rows = rows.copy()
+            rows.sum_duplicates()
+        return rows
+
+
+@contextmanager
+def fitting_in_memory(table: Any, argument: str) -> Iterator[None]:
+    """Raise InvalidArgument with the size of a sparse array if its rows do not fit in memory."""
+    try:
+        yield
+    except MemoryError as error:
+        # CSR has an offset for each row, and a column and a value for each entry.
+        size = 8e-9 * table.shape[0] + 16e-9 * table.nnz
+        found = f"of {table.shape[0]} rows, which take about {size:.1f} GB in CSR format"
+        raise invalid_argument(argument, found, "a sparse array whose rows fit in memory") from error
 
 
 def check_values(table: Any, argument: str) -> None:
@@ -53,9 +68,23 @@ def _listed(table: Any, argument: str) -> Any:
     n_rows, n_columns = table.shape
     try:
         return table.tocoo()
+    except MemoryError:
+        raise
     except Exception as error:  # SciPy raises various errors for keys and values that do not belong there
         allowed = f"has pairs of integers below {n_rows} and {n_columns} as keys, and numbers as values"
         raise _broken(table, "keys", f"do not fit ({error})", allowed, argument) from error
+
+
+def _converted(table: Any, argument: str) -> Any:
+    """Return an array whose parts fit together in CSR format."""
+    try:
+        return table.tocsr()
+    except MemoryError:
+        raise
+    except Exception as error:  # SciPy raises various errors for values that are no numbers
+        raise _broken(
+            table, "data", f"cannot be converted ({brief(error)})", "has numbers of its dtype", argument
+        ) from error
 
 
 def _check_parts(table: Any, argument: str) -> None:
@@ -65,13 +94,17 @@ def _check_parts(table: Any, argument: str) -> None:
     elif table.format == "csc":
         _check_compressed(table, (n_columns, n_rows), argument)
     elif table.format == "bsr":
-        if np.ndim(table.data) != 3:
-            raise _broken(table, "data", f"is {describe(table.data)}", "has three dimensions", argument)
+        _check_dimensions(table, 3, argument)
         height, width = table.data.shape[1:]
         if min(height, width) == 0 or n_rows % height or n_columns % width:
             raise _broken(table, "data", f"is {describe(table.data)}", "has blocks that tile the shape", argument)
         _check_compressed(table, (n_rows // height, n_columns // width), argument, n_dimensions=3)
     elif table.format == "coo":
+        _check_dimensions(table, 1, argument)
+        is_sequence = isinstance(table.coords, tuple | list)
+        if not is_sequence or len(table.coords) != 2:
+            found = f"has {len(table.coords)} vectors" if is_sequence else f"is {describe(table.coords)}"
+            raise _broken(table, "coords", found, "is a pair of vectors", argument)
         for name, numbers, n in zip(("row", "col"), table.coords, table.shape, strict=True):
             _check_whole(table, name, numbers, argument)
             if len(numbers) != len(table.data):
@@ -79,7 +112,8 @@ def _check_parts(table: Any, argument: str) -> None:
             _check_range(table, name, numbers, n, argument)
     elif table.format == "dia":
         _check_whole(table, "offsets", table.offsets, argument)
-        if np.ndim(table.data) != 2 or len(table.offsets) != len(table.data):
+        _check_dimensions(table, 2, argument)
+        if len(table.offsets) != len(table.data):
             raise _broken(
                 table,
                 "offsets",
@@ -115,8 +149,7 @@ def _check_compressed(table: Any, shape: tuple[int, int], argument: str, n_dimen
     for name in ("indptr", "indices"):
         _check_whole(table, name, getattr(table, name), argument)
     indptr, indices, data = table.indptr, table.indices, table.data
-    if np.ndim(data) != n_dimensions:
-        raise _broken(table, "data", f"is {describe(data)}", f"has {n_dimensions} dimensions", argument)
+    _check_dimensions(table, n_dimensions, argument)
     if len(indptr) != shape[0] + 1:
         raise _broken(table, "indptr", f"has {len(indptr)} numbers", f"has {shape[0] + 1} numbers", argument)
     if indptr[0] != 0:
@@ -130,6 +163,12 @@ def _check_compressed(table: Any, shape: tuple[int, int], argument: str, n_dimen
     if indptr[-1] > most:
         raise _broken(table, "indptr", f"ends with {indptr[-1]}", f"ends with at most {most}", argument)
     _check_range(table, "indices", indices[: int(indptr[-1])], shape[1], argument)
+
+
+def _check_dimensions(table: Any, n_dimensions: int, argument: str) -> None:
+    if table.data.ndim != n_dimensions:
+        allowed = "has one dimension" if n_dimensions == 1 else f"has {n_dimensions} dimensions"
+        raise _broken(table, "data", f"is {describe(table.data)}", allowed, argument)
 
 
 def _check_whole(table: Any, name: str, numbers: Any, argument: str) -> None:
