@@ -91,7 +91,7 @@ def _of_steps(fit: Result) -> Iterator[Advice]:
         return
     steps = np.zeros(fit._state.dimension) + found
     # Every step above the largest is whole, which says nothing of the values.
-    whole = np.flatnonzero((steps >= 1.0) & (steps <= _LARGEST_STEP) & (steps == np.floor(steps)))
+    whole = np.flatnonzero((steps >= 1.0) & (steps <= _LARGEST_STEP) & (steps % 1.0 == 0.0))
     if whole.size:
         one = whole.size == 1
         text = (
