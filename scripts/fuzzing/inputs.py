@@ -22,7 +22,7 @@ Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 
 _KIND = 2
 # Errors that a wrong argument may cause; InternalError, ModelFileError and others are not the caller's mistake.
-ALLOWED = (sb.InvalidArgument, sb.InvalidType, sb.NotSupported, sb.NumericalError)
+ALLOWED = (sb.InvalidArgument, sb.InvalidType, sb.NotSupported, sb.NumericalError, sb.SourceError)
 
 
 def run(seed: int, number: int) -> str:

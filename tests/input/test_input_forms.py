@@ -223,3 +223,9 @@ def test_hyper_parameters_are_copied() -> None:
     likelihood = sb.Gaussian(scale=scale)
     scale[:] = 0.0
     np.testing.assert_array_equal(likelihood.scale, np.eye(2))
+
+
+@pytest.mark.parametrize("ending", ["", ".parquet"])
+def test_names_that_are_too_long_for_a_file_are_refused(ending: str) -> None:
+    with pytest.raises((sb.InvalidArgument, sb.SourceError), match="there is no such file|path of a .parquet file"):
+        sb.fit(sb.Mixture(likelihood=sb.Gaussian()), "x" * 5000 + ending)

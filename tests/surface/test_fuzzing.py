@@ -38,9 +38,9 @@ def test_seeded_cases(kind: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", fuzz.KINDS)
-def test_thousands_of_cases(kind: str) -> None:
-    check(kind, 3000)
+@pytest.mark.parametrize(("kind", "n"), [(kind, WELL[kind][1] * 5) for kind in fuzz.KINDS])
+def test_more_seeded_cases(kind: str, n: int) -> None:
+    check(kind, n)
 
 
 def check(kind: str, n: int) -> None:

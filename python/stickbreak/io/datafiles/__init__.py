@@ -148,10 +148,12 @@ def _checked(path: object) -> Path:
     if not isinstance(path, str | os.PathLike):
         raise checks.invalid_type("path", checks.describe(path), "a path: a string or a pathlib.Path")
     file = Path(os.fsdecode(path))
-    if file.is_dir() and any(file.glob("*.parquet")):
+    # Not the method of `Path`, which raises for names that are too long.
+    is_folder = os.path.isdir(file)
+    if is_folder and any(file.glob("*.parquet")):
         return file
     if suffix_of(file) not in SUFFIXES:
-        found = repr(os.fspath(file)) + (", a folder without Parquet files" if file.is_dir() else "")
+        found = repr(os.fspath(file)) + (", a folder without Parquet files" if is_folder else "")
         raise checks.invalid_argument("path", found, f"the name of a data file, ending in {' or '.join(SUFFIXES)}")
     try:
         if not file.is_file():
