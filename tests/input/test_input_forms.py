@@ -227,5 +227,5 @@ def test_hyper_parameters_are_copied() -> None:
 
 @pytest.mark.parametrize("ending", ["", ".parquet"])
 def test_names_that_are_too_long_for_a_file_are_refused(ending: str) -> None:
-    with pytest.raises((sb.InvalidArgument, sb.SourceError), match="there is no such file|path of a .parquet file"):
+    with pytest.raises((sb.InvalidArgument, sb.SourceError), match=r"there is no such file|path of a \.parquet file"):
         sb.fit(sb.Mixture(likelihood=sb.Gaussian()), "x" * 5000 + ending)
