@@ -14,7 +14,7 @@ STAMPS := $(VENV)/.stamps
 # Where `make bench` leaves its raw output; benches/results holds the runs that are kept.
 RESULTS ?= target/bench-results
 
-# The tools install while the core compiles.
+# The package and the tools install while the core compiles.
 MAKEFLAGS += --jobs=2
 # cargo has jobs of its own.
 unexport MAKEFLAGS MFLAGS
@@ -124,16 +124,22 @@ build: release ## a release build of the core in .venv
 # Cargo knows what is out of date. Built with the tests, the extension has their features, so they share the core. Both
 # builds go to the same place in the package: it holds the one that was asked for last.
 .PHONY: checked
-checked: $(STAMPS)/package ## the build of the core that tests run on, in .venv
-	@scripts/setup.sh check
-	cargo build $(TARGETS)
+checked: compiled $(STAMPS)/package ## the build of the core that tests run on, in .venv
 	@scripts/setup.sh extension debug
 
+.PHONY: compiled
+compiled: $(STAMPS)/venv
+	@scripts/setup.sh check
+	cargo build $(TARGETS)
+
 .PHONY: release
-release: $(STAMPS)/package
+release: compiled-release $(STAMPS)/package
+	@scripts/setup.sh extension release
+
+.PHONY: compiled-release
+compiled-release: $(STAMPS)/venv
 	@scripts/setup.sh check
 	cargo build --release --package stickbreak-python
-	@scripts/setup.sh extension release
 
 # On Linux zig links against old versions of the C library, so that the wheel runs on all that are in use.
 # The files of an sdist all have one old date: beside an earlier build, cargo takes changed ones for unchanged.

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::data::{
-    Coordinates, Dataset, Domain, Freedom, Informative, Moments, RowUnits, Rows, Strays, check_rows, informative,
-    moments_and_resolution, strays,
+    Coordinates, Dataset, Domain, Freedom, Informative, Moments, OTHER_VALUES, RowUnits, Rows, Strays, check_rows,
+    informative, moments_and_resolution, strays,
 };
 use crate::error::{Error, Result};
 use crate::likelihood;
@@ -51,6 +51,19 @@ pub(crate) fn survey<F: Scalar>(
     rows.watch(specification.allowed()?, missing);
     let sought = demands.resolution && specification.seeks_resolution();
     moments_and_resolution(rows, demands.needs, sought, &allowed, missing, cancel)
+}
+
+/// Refuses data whose moments, computed `again`, do not have the fingerprint of their first reading.
+///
+/// # Errors
+/// [`Error::Source`] for changed data; errors of the second reading.
+pub(crate) fn check_same(again: Result<Moments>, fingerprint: u64) -> Result<()> {
+    match again {
+        Ok(again) if again.fingerprint == fingerprint => Ok(()),
+        // Values that are not allowed were refused before, so these are new.
+        Ok(_) | Err(Error::InvalidArgument { .. }) => Err(Error::Source { batch: None, message: OTHER_VALUES.into() }),
+        Err(failure) => Err(failure),
+    }
 }
 
 impl Grounds {

@@ -33,6 +33,9 @@ pub struct Engine<'a, F: Scalar> {
     pub settings: &'a Settings,
     /// The moves, if any.
     pub round: Option<Round<'a, F>>,
+    /// Refuses data that have changed since the run was prepared. Asked only when the objective has fallen, because it
+    /// reads all data.
+    pub check_data: &'a dyn Fn() -> Result<()>,
     /// Start time of the fit.
     pub started: Instant,
 }
@@ -206,12 +209,27 @@ impl<F: Scalar> Engine<'_, F> {
         if position.done > 0 {
             return Ok(None);
         }
+        self.check_rise(position)?;
         let ended = self.ended(position);
         let is_settled = ended == Some(StopReason::Converged);
         let opened = (ended.is_none() || is_settled) && self.open_nodes(executor, position, is_settled)?;
         // The newly opened nodes may still gain.
         let reason = if position.pass < self.settings.max_passes { None } else { Some(StopReason::MaxPasses) };
         Ok(if is_settled && opened { reason } else { ended })
+    }
+
+    /// Refuses data that have changed, if the objective fell in the last pass of this run. No step lowers it otherwise.
+    fn check_rise(&self, position: &Position) -> Result<()> {
+        let own = position.history.get(position.first_own..);
+        if let Some([.., before, last]) = own
+            && self.model.documents.is_none()
+            && self.fell(before.objective, last.objective, position.memo.total())
+        {
+            (self.check_data)()?;
+            let (before, now) = (before.objective, last.objective);
+            debug_assert!(F::NAME != "float64", "the objective fell from {before} to {now}");
+        }
+        Ok(())
     }
 
     /// Returns why no further pass is made, judged only by the gain of the last pass.
@@ -334,24 +352,21 @@ impl<F: Scalar> Engine<'_, F> {
 
     /// Whether the objective fell by more than rounding and the dropped responsibilities explain.
     fn fell(&self, before: f64, now: f64, total: &Summary) -> bool {
+        now < before && now < before - self.slack(before, total)
+    }
+
+    /// By how much rounding and the dropped responsibilities may lower the objective.
+    fn slack(&self, before: f64, total: &Summary) -> f64 {
         let n_columns = total.n_components() + usize::from(self.model.process.has_tail());
         let dropped = self.settings.local.margin.map_or(0.0, |margin| total.mass * n_columns as f64 * (-margin).exp());
         // float32 scores lose more digits.
         let digits = if F::NAME == "float64" { 1e-8 } else { 1e-6 };
-        now < before - dropped - digits * (1.0 + before.abs()) - evidence::rounding(&self.model, total)
+        dropped + digits * (1.0 + before.abs()) + evidence::rounding(&self.model, total)
     }
 
     fn record(&self, position: &Position, moves: Vec<Report>, base_measure_gain: f64) -> Result<Record> {
         let elbo = self.bound(&position.memo)?;
         let objective = elbo + evidence::guard(&self.model)? + self.model.allocate(position.memo.total()).guard;
-        let before = position.history.get(position.first_own..).and_then(<[Record]>::last);
-        let before = before.map_or(f64::NAN, |last| last.objective);
-        debug_assert!(
-            F::NAME != "float64"
-                || self.model.documents.is_some()
-                || !self.fell(before, objective, position.memo.total()),
-            "the objective fell from {before} to {objective}"
-        );
         let restarts = position.work.restarts;
         Ok(Record {
             index: position.pass,

@@ -72,7 +72,8 @@ pub fn fit<F: Scalar>(
         None => prepared.start()?,
     };
     let (model, identity) = (prepared.model.clone(), &prepared.identity);
-    let engine = Engine { model, identity, round: prepared.round(), settings: &prepared.settings, started };
+    let (round, check_data) = (prepared.round(), &|| prepared.check_data());
+    let engine = Engine { model, identity, settings: &prepared.settings, round, check_data, started };
     let run = engine.run(&mut executor, position, observer, cancel)?;
     Ok(prepared.finish(run))
 }

@@ -13,7 +13,7 @@ use crate::fit::settings::Settings;
 use crate::fit::sizes::Sizes;
 use crate::fit::{Job, Run};
 use crate::fitted::{Fitted, Packs};
-use crate::grounds::{Grounds, check_form, survey};
+use crate::grounds::{Grounds, check_form, check_same, survey};
 use crate::init::{Beginning, Init};
 use crate::memo::Memo;
 use crate::model::{Model, Specification};
@@ -79,6 +79,18 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         let identity = identity::<F>(&data, source.n_batches(), specification, init, &settings, sizes);
         let moves = job.settings.moves.list();
         Ok(Self { job, cancel, settings, grounds, source, sizes, n_rows: n, mass: data.mass, model, identity, moves })
+    }
+
+    /// Refuses data that have changed since their moments were computed. A stream compares every reading itself.
+    ///
+    /// # Errors
+    /// [`Error::Source`]; [`Error::Cancelled`].
+    pub(super) fn check_data(&self) -> Result<()> {
+        let Job { specification, rows, .. } = *self.job;
+        if !rows.can_seek() {
+            return Ok(());
+        }
+        check_same(survey(specification, rows, self.cancel), self.grounds.fingerprint)
     }
 
     /// Returns an executor of the batches in this process.

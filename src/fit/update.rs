@@ -11,7 +11,7 @@ use crate::fit::engine::Engine;
 use crate::fit::position::{Identity, Position};
 use crate::fit::settings::{BOUNDS_MEMORY, Settings};
 use crate::fitted::Fitted;
-use crate::grounds::{check_form, check_numbers, off_support};
+use crate::grounds::{check_form, check_numbers, check_same, off_support};
 use crate::likelihood::{self, Conjugate};
 use crate::local_step::Keep;
 use crate::memo::Memo;
@@ -76,14 +76,15 @@ impl Fitted {
         // Variances show how far the rows lie from the origin. No parameter depends on the covariance any more.
         let needs = demands.needs.min(Needs::Variances);
         let allowed = self.specification.allowed()?;
-        let data = moments(&table, needs, &allowed, self.specification.missing, cancel).map_err(of_new_rows)?;
+        let missing = self.specification.missing;
+        let data = moments(&table, needs, &allowed, missing, cancel).map_err(of_new_rows)?;
         check_near(model.likelihood.as_ref(), &data.seen_through(&self.coordinates))?;
         let off = strays(&RowUnits::all(rows, weights), &self.coordinates, cancel)?.columns;
         if !off.is_empty() {
             return Err(off_support("X_new", &off));
         }
         let (source, coordinates) = (Box::new(whole(rows, weights)?), Arc::clone(&self.coordinates));
-        let source = SeenBatches { source, coordinates, allowed: Some(allowed) };
+        let source = SeenBatches { source, coordinates, allowed: Some(allowed.clone()) };
         let words = WordOptions { visits: self.documents, ..WordOptions::default() };
         let units = UnitOptions::usual(&self.specification, words)?;
         let local = LocalOptions {
@@ -99,13 +100,11 @@ impl Fitted {
         earlier.ids = edits.components()?;
         let settings = Settings { local, units, max_passes: limits.max_passes, tol: limits.tol, ..Settings::default() };
         let identity = Identity::default();
-        let engine = Engine { model: model.clone(), identity: &identity, round: None, settings: &settings, started };
-        let run = engine.run(
-            &mut executor,
-            Position::first(Memo::beside(earlier, 1), edits, model.base.parameters.clone()),
-            &(),
-            cancel,
-        )?;
+        let check_data = &|| check_same(moments(&table, needs, &allowed, missing, cancel), data.fingerprint);
+        let position = Position::first(Memo::beside(earlier, 1), edits, model.base.parameters.clone());
+        let (model, identity) = (model.clone(), &identity);
+        let engine = Engine { model, identity, settings: &settings, round: None, check_data, started };
+        let run = engine.run(&mut executor, position, &(), cancel)?;
         if run.history.is_empty() {
             return Err(Error::Cancelled);
         }

@@ -197,6 +197,16 @@ impl Fitted {
         Ok(())
     }
 
+    /// Marks a fit that had just ended on its own when an interrupt came, so that a loop over fits ends too.
+    #[must_use]
+    pub fn interrupted(self) -> Self {
+        let stop_reason = match self.stop_reason {
+            StopReason::Converged | StopReason::MaxPasses => StopReason::Interrupted,
+            other => other,
+        };
+        Self { stop_reason, ..self }
+    }
+
     /// Number of columns of the local step: the components, plus the tail if there is one.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ use crate::fitted::{Fitted, StopReason};
 use crate::grounds::check_values;
 use crate::init::Init;
 use crate::likelihood;
+use crate::mcmc::prepare::check_room_for_copy;
 use crate::model::{Named, Specification};
 use crate::parallel::Cancel;
 use crate::parameters::{Parameters, Value};
@@ -20,8 +21,8 @@ use crate::simd::Scalar;
 /// resolution is used by the fit alone, because rounding cells have no closed marginal likelihood.
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] for rows that are all equal; [`Error::Cancelled`], also if the fit was interrupted; as
-/// [`fit`].
+/// [`Error::InvalidArgument`] for rows that are all equal, or too many to be copied for a sampler; [`Error::Cancelled`],
+/// also if the fit was interrupted; as [`fit`].
 pub fn estimate<F: Scalar>(
     specification: &Specification,
     rows: &dyn Rows<F>,
@@ -33,6 +34,7 @@ pub fn estimate<F: Scalar>(
     if likelihood::estimated(name, parameters).is_empty() {
         return Ok((without_cells(specification, parameters)?, None));
     }
+    check_room_for_copy(rows, rows.n_columns(), "data")?;
     if !differ(rows) {
         // An error in a single row applies to all rows.
         check_values(specification, rows, "data", cancel)?;
@@ -80,11 +82,12 @@ fn differ<F: Scalar>(rows: &dyn Rows<F>) -> bool {
     if let Some(table) = rows.csr() {
         return (1..n).any(|row| table.row(row) != table.row(0));
     }
-    let mut values = vec![F::ZERO; d];
-    let mut read = |row: usize| {
+    let (mut first, mut values) = (vec![F::ZERO; d], vec![F::ZERO; d]);
+    if n > 0 {
+        rows.read_row(0, &mut first);
+    }
+    (1..n).any(|row| {
         rows.read_row(row, &mut values);
-        values.clone()
-    };
-    let first = if n > 0 { read(0) } else { return false };
-    (0..n).any(|row| read(row) != first)
+        values != first
+    })
 }

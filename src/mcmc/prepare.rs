@@ -40,6 +40,8 @@ impl Grounds {
         }
         let specification = without_cells(specification)?;
         check_form(&specification, rows.csr().is_some())?;
+        // Before the rows are read. Constant columns, which are left out of the copy, are not known yet.
+        check_room_for_copy(rows, rows.n_columns(), "data")?;
         let rows = TableRows { rows, weights: None };
         let data = survey(&specification, &rows, cancel)?;
         Self::of_survey(&specification, &rows, &data, None, Specification::by_rule, cancel)
@@ -68,6 +70,22 @@ impl Grounds {
     }
 }
 
+/// Refuses rows whose copy in `f64`, with this number of columns, does not fit in memory.
+///
+/// # Errors
+/// [`Error::InvalidArgument`] for `argument`.
+pub(super) fn check_room_for_copy<F: Scalar>(rows: &dyn Rows<F>, n_columns: usize, argument: &str) -> Result<()> {
+    let n = rows.n_rows();
+    // A stored value takes a number and half a number for its column.
+    let size = match rows.csr() {
+        Some(table) => n.saturating_add(table.values.len()).saturating_add(table.values.len().div_ceil(2)),
+        None => n.saturating_mul(n_columns),
+    };
+    check_room(size, |size| {
+        Error::invalid(argument, format!("{n} rows, which take {size} as float64"), "few enough rows to fit in memory")
+    })
+}
+
 /// Copies rows, unless the copy does not fit in memory.
 fn copy<F: Scalar>(
     rows: &dyn Rows<F>,
@@ -75,15 +93,7 @@ fn copy<F: Scalar>(
     origin: &[f64],
     argument: &str,
 ) -> Result<RowTable> {
-    let n = rows.n_rows();
-    // A stored value takes a number and half a number for its column.
-    let size = match rows.csr() {
-        Some(table) => n.saturating_add(table.values.len()).saturating_add(table.values.len().div_ceil(2)),
-        None => n.saturating_mul(origin.len()),
-    };
-    check_room(size, |size| {
-        Error::invalid(argument, format!("{n} rows, which take {size} as float64"), "few enough rows to fit in memory")
-    })?;
+    check_room_for_copy(rows, origin.len(), argument)?;
     let table = RowTable::new(rows, coordinates, origin);
     if table.has_its_columns() { Ok(table) } else { Err(Error::Source { batch: None, message: OTHER_VALUES.into() }) }
 }

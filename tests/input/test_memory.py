@@ -113,6 +113,14 @@ PROGRAM = """
         (
             "DiagonalGaussian",
             2,
+            "X = np.ones((10**7, 2), dtype=np.float32); leave(15 * 10**7);"
+            "sb.sample(model, X, draws=1, warmup=0, chains=1, init='single', threads=1)",
+            "data",
+            "10000000 rows, which take about 160.0 MB as float64",
+        ),
+        (
+            "DiagonalGaussian",
+            2,
             "t = sb.sample(model, rows, draws=64, warmup=0, chains=1, init='singletons', threads=1);"
             "X = np.ones((10**6, 2)); leave(10**8); t.log_predictive(X, threads=1)",
             "X",
@@ -120,6 +128,7 @@ PROGRAM = """
         ),
     ],
 )
+@pytest.mark.one_in(4)
 def test_too_much_is_refused(likelihood: str, columns: int, call: str, argument: str, words: str) -> None:
     program = textwrap.dedent(PROGRAM).format(likelihood=likelihood, columns=columns, call=call)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)

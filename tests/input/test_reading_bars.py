@@ -50,7 +50,7 @@ def test_shares_of_a_corpus(tmp_path: Path) -> None:
     assert 0.0 < shares[0] < shares[-1] == 1.0
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(11)
 def test_the_command_line_shows_a_bar(
     path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,7 +40,7 @@ def model_of(likelihood: LikelihoodName, process: ProcessName) -> sb.Mixture:
     ],
     ids=["full_dense", "full_3", "memoized_2", "memoized_hard"],
 )
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 def test_threads(
     rows: np.ndarray, likelihood: LikelihoodName, process: ProcessName, dtype: type, algorithm: sb.Full
 ) -> None:

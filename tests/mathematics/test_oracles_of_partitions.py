@@ -26,6 +26,7 @@ def test_sizes_are_those_of_all_partitions(n: int) -> None:
 
 
 @pytest.mark.parametrize("law", LAWS)
+@pytest.mark.one_in(2)
 def test_partitions_follow_their_law(law: str) -> None:
     every = partitions.set_partitions(4)
     probabilities = np.exp([LAWS[law](np.bincount(labels).tolist()) for labels in every])

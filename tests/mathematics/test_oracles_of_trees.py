@@ -11,6 +11,7 @@ FILE = Path(__file__).parents[1] / "data" / "tree_guided_transitions.txt"
 
 
 @pytest.mark.parametrize("n", [4, 5])
+@pytest.mark.one_in(2)
 def test_the_moves_are_reversible_and_their_transitions_are_those_of_the_file(n):
     moves, kernels = trees.kernels(n)
     logs = np.array([moves.log_h[list(partition)].sum() for partition in moves.partitions])

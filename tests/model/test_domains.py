@@ -124,6 +124,7 @@ def test_more_columns_than_can_be_numbered_are_refused(n_columns: int) -> None:
     assert caught.value.argument == "data"
 
 
+@pytest.mark.slow
 def test_a_sparse_table_never_becomes_dense() -> None:
     """100,000 x 200,000 values would be 160 GB."""
     rng = np.random.default_rng(0)

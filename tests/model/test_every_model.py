@@ -179,6 +179,7 @@ def test_summaries_add(likelihood: str, process: str) -> None:
 
 @every_likelihood
 @every_process
+@pytest.mark.one_in(3)
 def test_passes_never_lose(likelihood: str, process: str) -> None:
     """Number 1, at every sparsity and in batches; dense passes do not lose against their start either."""
     case = make_case(12, likelihood=likelihood, process=process, weighted=True)

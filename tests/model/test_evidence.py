@@ -197,6 +197,7 @@ def test_the_objective_is_the_bound_and_the_guard(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if len(free(default(kind, 3))) > 1])
+@pytest.mark.one_in(3)
 def test_what_is_given_stays_and_the_rest_is_best(kind: str) -> None:
     for name in free(default(kind, 3)):
         value = {"dof": 7.5, "scale": np.diag([0.5, 1.0, 2.0])}.get(name, 0.7)

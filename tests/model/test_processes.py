@@ -209,6 +209,7 @@ ALGORITHMS: dict[str, Any] = {
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @every_process
+@pytest.mark.one_in(3)
 def test_round_trip(process: str, dtype: type, way: Callable[[sb.Fit, Path], sb.Fit], tmp_path: Path) -> None:
     """A round trip keeps all bits, prior and posterior, and continues equally."""
     case = make_case(10, n=90, process=process)

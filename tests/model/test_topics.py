@@ -40,6 +40,7 @@ def fit(counts: Any, k: int, algorithm: Any = None, **options: Any) -> sb.TopicF
 
 @pytest.mark.parametrize("objective", ["map", "variational"])
 @pytest.mark.parametrize("concentration", [0.3, 6.0])
+@pytest.mark.one_in(2)
 def test_full_passes_are_those_of_the_oracle(objective: Any, concentration: float) -> None:
     counts, k, word = corpus(1), 3, 0.2
     labels = np.arange(len(counts)) % k

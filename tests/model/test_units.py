@@ -37,6 +37,7 @@ def same_partition(one: np.ndarray, other: np.ndarray) -> bool:
 @pytest.mark.parametrize("name", LIKELIHOODS)
 @settings(max_examples=6, deadline=None)
 @given(powers=st.lists(st.integers(-40, 40), min_size=3, max_size=3), batches=st.sampled_from([1, 3]))
+@pytest.mark.one_in(3)
 def test_powers_of_two_move_no_bit(name: str, dtype: type, powers: list[int], batches: int) -> None:
     make, by_column = LIKELIHOODS[name]
     factors = 2.0 ** np.array(powers if by_column else powers[:1] * 3)
@@ -68,6 +69,7 @@ def test_powers_of_two_move_no_bit(name: str, dtype: type, powers: list[int], ba
     factors=st.lists(st.floats(1e-6, 1e6), min_size=3, max_size=3),
     shifts=st.lists(st.floats(-1e3, 1e3), min_size=3, max_size=3),
 )
+@pytest.mark.one_in(2)
 def test_any_units_and_origin_give_the_same_clusters(name: str, factors: list[float], shifts: list[float]) -> None:
     rows = blobs()
     moved = (rows + rows.std(0) * shifts) * factors

@@ -111,7 +111,7 @@ def rounding_of(likelihood: str, rows: np.ndarray) -> float:
 @every_likelihood
 @pytest.mark.parametrize("make", DATA)
 @pytest.mark.parametrize("k", [1, 10])
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(11)
 def test_degenerate(likelihood: str, make: Callable[[], np.ndarray], k: int, moves: Any) -> None:
     rows = make()
     k = min(k, len(rows))
@@ -159,7 +159,7 @@ def test_missing_values(likelihood: Any, moves: Any) -> None:
 
 @every_set
 @pytest.mark.parametrize("likelihood", [sb.Multinomial, sb.Bernoulli, sb.Poisson])
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 def test_sparse_counts(likelihood: Any, moves: Any) -> None:
     """Sparse rows, of which some are empty, give the same number of components and the bound of dense ones."""
     rng = RNG(13)
@@ -184,6 +184,7 @@ def test_sparse_counts(likelihood: Any, moves: Any) -> None:
     [pytest.param(moves, marks=[pytest.mark.slow] if name != "births" else []) for name, moves in MOVES.items()],
     ids=MOVES,
 )
+@pytest.mark.slow
 def test_a_million_rows_in_one_cluster(moves: Any) -> None:
     rows = RNG(14).standard_normal((1_000_000, 3))
     model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
@@ -208,7 +209,7 @@ def test_a_tail_keeps_its_place_in_rows_that_a_delete_deals(seed: int) -> None:
 
 @pytest.mark.parametrize("likelihood", [sb.Gaussian(), sb.Gaussian(prior="rule"), sb.ZeroMeanGaussian()])
 @pytest.mark.parametrize("weight", [1e-90, 1.0, 1e7, 1e8, 1e9])
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(7)
 def test_large_weights_end_in_a_fit(likelihood: Any, weight: float) -> None:
     """Beside sums of 1e11 float64 loses the scatter of a part of few rows. Such a part is no gain."""
     rng = RNG(0)

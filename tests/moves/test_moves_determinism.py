@@ -25,7 +25,7 @@ def fit(moves: Any, rows: Any = ROWS, model: sb.Mixture = MODEL, **options: Any)
 
 @every_set
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 def test_threads(moves: Any, dtype: type) -> None:
     rows = ROWS.astype(dtype)
     one, two, three = (fit(moves, rows, threads=threads) for threads in (1, 2, 3))
@@ -44,6 +44,7 @@ def test_threads_of_other_models(process: Any) -> None:
 
 @every_set
 @pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.one_in(3)
 def test_rows_read_in_blocks(moves: Any, weighted: bool) -> None:
     def blocks() -> Iterator[np.ndarray]:
         for begin in range(0, len(ROWS), 700):
@@ -57,6 +58,7 @@ def test_rows_read_in_blocks(moves: Any, weighted: bool) -> None:
 
 
 @every_set
+@pytest.mark.one_in(3)
 def test_one_batch_is_full(moves: Any) -> None:
     settings: dict[str, Any] = {"sparsity": 3, "max_passes": 6, "tol": 0.0, "moves": moves}
     full, memoized = (
@@ -68,7 +70,7 @@ def test_one_batch_is_full(moves: Any) -> None:
 
 @every_set
 @pytest.mark.parametrize("settings", [{}, ENDS_BY_ITSELF], ids=["all passes", "until nothing is left to try"])
-@pytest.mark.one_in(4)
+@pytest.mark.slow
 def test_every_checkpoint_leads_to_the_same_end(
     moves: Any, settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,6 +98,7 @@ def test_every_checkpoint_leads_to_the_same_end(
 
 
 @every_set
+@pytest.mark.one_in(3)
 def test_a_finished_fit_may_go_on_for_longer(moves: Any, tmp_path: Path) -> None:
     checkpoint = sb.Checkpoint(tmp_path / "fit.checkpoint", every_seconds=0)
     for passes in (1, 2, 4):
@@ -104,7 +107,7 @@ def test_a_finished_fit_may_go_on_for_longer(moves: Any, tmp_path: Path) -> None
 
 
 @every_set
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(5)
 def test_a_fit_that_has_tried_all_once_may_go_on_for_longer(moves: Any, tmp_path: Path) -> None:
     rows = ROWS[:500]
     whole = fit(moves, rows, settings=ENDS_BY_ITSELF)

@@ -100,7 +100,7 @@ def test_ctrl_c_while_births_are_on_trial(adoption: str, shown: int) -> None:
 
 
 @pytest.mark.parametrize("adoption", ["split", "pass"])
-@pytest.mark.one_in(2)
+@pytest.mark.slow
 def test_killed_runs_equal_the_uninterrupted_one(adoption: str, tmp_path: Path) -> None:
     whole = finish(start(ENDED, adoption))
     path, moments = tmp_path / "fit.checkpoint", random.Random(7)

@@ -68,6 +68,7 @@ def test_shapes_around_zero(algorithm: object, process: ProcessName) -> None:
 
 
 @pytest.mark.parametrize("n_components", [15, 50])
+@pytest.mark.one_in(2)
 def test_too_many_components_join_no_clusters(n_components: int) -> None:
     """Without moves a Dirichlet process with spare components may split clusters, but a start that spreads its seeds
     never joins them.

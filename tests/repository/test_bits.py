@@ -40,6 +40,7 @@ def test_hashes_see_the_last_bit() -> None:
     assert bits.digest(values[::2]) == bits.digest(values[:1])
 
 
+@pytest.mark.slow
 def test_cases_repeat_themselves_whatever_the_threads(tmp_path: Path) -> None:
     words = ["threads/moves", "threads/counts", "threads/starts"]
     for name in ("one", "other"):

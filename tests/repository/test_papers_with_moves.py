@@ -103,6 +103,7 @@ def test_spread() -> None:
     assert digit_runs.spread([None, None], 0) == "never"
 
 
+@pytest.mark.slow
 def test_memoized_mnist(
     monkeypatch: pytest.MonkeyPatch, few: digits.Digits, results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

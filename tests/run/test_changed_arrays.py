@@ -91,8 +91,8 @@ KINDS = kinds()
 
 
 def is_bug(error: object) -> bool:
-    """Whether the core has panicked. A build with debug assertions also does where the bound falls, as it may here."""
-    return isinstance(error, sb.InternalError) and "the objective fell" not in str(error)
+    """Whether the core has panicked."""
+    return isinstance(error, sb.InternalError)
 
 
 def error_of(call: Callable[[], Any]) -> object:
@@ -117,6 +117,26 @@ def test_rows_of_a_tree_that_change_are_no_bug(kind: str, value: float, refine: 
     tree = sb.Full(max_passes=8, tol=0, units=sb.KdTree(refine=refine, expand_every=1))
     error = error_of(lambda: sb.fit(model, changed, tree, n_components=2, callbacks=[callback]))
     assert not is_bug(error), error
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_allowed_values_that_change_end_a_fit_too(form: Callable[[Any], Any], dtype: type) -> None:
+    """They are noticed where the objective falls."""
+    rng = np.random.default_rng(5)
+    rows = form(rng.poisson(np.where(np.arange(300) % 2, 9.0, 1.0)[:, None], size=(300, 4)).astype(dtype))
+    values = rows if isinstance(rows, np.ndarray) else rows.data
+
+    def callback(record: sb.Record) -> None:
+        if record.index == 2:
+            values[...] = values.ravel()[rng.permutation(values.size)].reshape(values.shape)
+
+    poisson = sb.Mixture(likelihood=sb.Poisson())
+    found = sb.fit(poisson, rows, sb.Full(max_passes=9, tol=0), n_components=2, callbacks=[callback])
+    assert found.stop_reason is sb.StopReason.SOURCE_ERROR
+    assert len(found.history) == 4
+    with pytest.raises(sb.SourceError, match="other values than when it was read first"):
+        raise found.error  # type: ignore[misc]
 
 
 class Changing:
@@ -163,7 +183,7 @@ def calls() -> dict[str, tuple[Callable[[Any], object], bool]]:
             lambda rows: sb.fit(mixture, rows, sb.Stochastic(batch_size=100, max_passes=3), n_components=2),
             True,
         ),
-        "update": (lambda rows: known.update(rows), True),
+        "update": (lambda rows: known.update(rows, max_passes=4, tol=0), True),
         "predict": (lambda rows: known.predict(rows), True),
         "log predictive": (lambda rows: known.log_predictive(rows), True),
         "evaluate": (lambda rows: known.evaluate(rows), True),
@@ -193,4 +213,5 @@ def test_another_thread_may_change_rows_at_any_time(name: str) -> None:
     with Changing(parts):
         for _ in range(20):
             error = error_of(lambda: call(rows))
-            assert not is_bug(error), error
+            # Values that are back when the objective has fallen cannot be told from a bug of a build for tests.
+            assert not is_bug(error) or "the objective fell" in str(error), error

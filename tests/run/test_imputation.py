@@ -132,6 +132,7 @@ def test_imputation_needs_a_fit_with_holes(likelihood: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [sb.Bernoulli, sb.Poisson], ids=["bernoulli", "poisson"])
+@pytest.mark.one_in(2)
 def test_a_sparse_table_has_no_holes_and_never_becomes_dense(kind: Any) -> None:
     """10 million x 100,000 values would be 8 TB."""
     rows = np.zeros((2, 100_000))

@@ -230,6 +230,7 @@ def test_wide_starts_have_no_more_components_than_rows() -> None:
     assert fit(lambda: iter([rows]), None, n_init=2).n_components <= 3
 
 
+@pytest.mark.slow
 def test_wide_starts_side_by_side_are_those_one_after_another() -> None:
     rows = overlapping_rows(2, 600)
     algorithm = sb.Memoized(moves=MOVES, max_passes=10)

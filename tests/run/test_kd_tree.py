@@ -175,6 +175,7 @@ def test_the_bound_never_falls(
     ],
     ids=["full-float32", "memo-float64", "full-float64", "memo-float32"],
 )
+@pytest.mark.one_in(2)
 def test_refining_ends_with_rows(algorithm: Any, dtype: type) -> None:
     """First few nodes, then all rows, and at the end a bound as good as that of rows alone from the same start."""
     rows = clusters(20_000, 2).astype(dtype)
@@ -187,6 +188,7 @@ def test_refining_ends_with_rows(algorithm: Any, dtype: type) -> None:
     assert found.objective >= flat.objective - 1e-6 * abs(flat.objective)
 
 
+@pytest.mark.slow
 def test_nothing_is_left_to_open_at_the_end() -> None:
     """A fit that has converged on nodes has no node worth opening: another round leaves it as it is."""
     rows = clusters(8000, 2)
@@ -213,6 +215,7 @@ def test_the_last_pass_allowed_is_no_convergence() -> None:
 
 
 @pytest.mark.parametrize(("max_passes", "on_nodes"), [(1, 0), (2, 1), (4, 3), (7, 5), (20, 15)])
+@pytest.mark.one_in(5)
 def test_refining_comes_before_passes_run_out(max_passes: int, on_nodes: int) -> None:
     """At least the last quarter of the passes is over rows."""
     rows = clusters(17_000, 2, separation=0.5)
@@ -223,6 +226,7 @@ def test_refining_comes_before_passes_run_out(max_passes: int, on_nodes: int) ->
 
 
 @pytest.mark.parametrize("algorithm", [sb.Full(moves=USUAL), sb.Memoized(batches=2, moves=USUAL)], ids=["full", "memo"])
+@pytest.mark.one_in(2)
 def test_few_rows_are_units_from_the_start(algorithm: Any) -> None:
     """With few rows a tree saves nothing: the fit equals one without a tree, to the bit."""
     rows = clusters(3000, 3, separation=1.5)
@@ -248,6 +252,7 @@ def test_nodes_are_not_opened_without_moves() -> None:
 
 @pytest.mark.parametrize("likelihood", [sb.Multinomial(), sb.Poisson()])
 @pytest.mark.parametrize(("n", "seed"), [(1600, 2), (8000, 1)])
+@pytest.mark.one_in(2)
 def test_a_few_rows_of_another_cluster_are_seen(n: int, seed: int, likelihood: Any) -> None:
     """Before a fit ends 512 rows of a node are looked at; 32 miss what is worth 0.015 and 0.15 nats a row here."""
     rng = np.random.default_rng(seed)
@@ -267,7 +272,7 @@ def after(stop: int) -> Any:
 
 @pytest.mark.parametrize("rule", ["gain", "responsibility"])
 @pytest.mark.parametrize("refine", [False, True])
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 def test_a_stopped_fit_goes_on(rule: Any, refine: bool, tmp_path: Path) -> None:
     """A fit stopped after any pass continues with the frontier of the checkpoint to the same bits."""
     # With fewer rows, a fit that ends on rows has no tree.
@@ -298,6 +303,7 @@ def test_threads_change_nothing(split: Any) -> None:
 
 
 @pytest.mark.parametrize("refine", [False, True])
+@pytest.mark.one_in(2)
 def test_blocks_and_memory_maps_are_rows_in_memory(refine: bool, tmp_path: Path) -> None:
     rows = clusters(4000, 3, seed=6)
     algorithm = sb.Memoized(batches=3, shuffle=False, moves=USUAL)
@@ -383,7 +389,7 @@ def test_one_row_a_batch() -> None:
 
 
 @pytest.mark.parametrize("split", ["axis", "principal"])
-@pytest.mark.one_in(2)
+@pytest.mark.slow
 def test_many_columns(split: Any) -> None:
     rows = clusters(800, 256, k=3)
     model = sb.Mixture(likelihood=sb.DiagonalGaussian())
@@ -409,6 +415,7 @@ def test_the_accelerated_algorithm_of_the_paper(rule: Any, tolerance: float) -> 
     assert found.history[-1].n_units < 2000
 
 
+@pytest.mark.slow
 def test_a_start_of_many_components_is_not_lost() -> None:
     """Nodes too coarse for the components of a start would merge them, so they are opened before the first pass."""
     rng = np.random.default_rng(0)
@@ -418,6 +425,7 @@ def test_a_start_of_many_components_is_not_lost() -> None:
     assert found.objective >= flat.objective - 1e-3 * abs(flat.objective)
 
 
+@pytest.mark.slow
 def test_units_that_a_trial_decides() -> None:
     """Two clear clusters in two columns take a tree; noise in many columns does not."""
     easy = fit(clusters(20_000, 2, k=2, separation=10.0), "auto")

@@ -128,6 +128,7 @@ def survives(kind: str, kills: int, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["rows", "split-merge"])
+@pytest.mark.one_in(2)
 def test_killed_runs_equal_the_uninterrupted_one(kind: str, tmp_path: Path) -> None:
     survives(kind, 1, tmp_path)
 

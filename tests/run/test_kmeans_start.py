@@ -33,6 +33,7 @@ def objective(rows: np.ndarray, n_components: int, init: object, seed: int = 0) 
     [(lambda: plane(40, 50, 1), 40), (lambda: plane(80, 40, 2), 80), (lambda: columns(40, 16, 3000, 3), 40)],
     ids=["plane_40", "plane_80", "columns_16"],
 )
+@pytest.mark.one_in(3)
 def test_no_lower_than_from_kmeans(make: Callable[[], np.ndarray], n_components: int) -> None:
     rows = make()
     ours = [objective(rows, n_components, "kmeans++", seed) for seed in range(4)]

@@ -120,6 +120,7 @@ def test_bounds_change_no_bit(
     assert bounded.history[-1].evaluated_share <= without.history[-1].evaluated_share
 
 
+@pytest.mark.slow
 def test_bounds_spare_scores_where_there_is_room_for_them() -> None:
     rows = overlapping_rows(7, n=16_000, dimension=40)
 

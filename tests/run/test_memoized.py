@@ -68,6 +68,7 @@ def test_pass_by_pass(likelihood: LikelihoodName, process: ProcessName, sparsity
 @pytest.mark.parametrize("process", PROCESSES)
 @pytest.mark.parametrize("shuffle", [False, True])
 @pytest.mark.parametrize("sparsity", [None, 2])
+@pytest.mark.one_in(3)
 def test_bound_at_a_fixed_point(
     likelihood: LikelihoodName, process: ProcessName, shuffle: bool, sparsity: int | None
 ) -> None:

@@ -121,6 +121,7 @@ def test_evidence_of_what_was_seen_is_not_exceeded(likelihood: str, process: str
 
 @every_marginalising
 @every_process
+@pytest.mark.one_in(3)
 def test_without_holes_nothing_changes(likelihood: str, process: str) -> None:
     case = make_case(6, likelihood=likelihood, process=process, weighted=True)
     for algorithm in (passes(4, 2), sb.Memoized(batches=3, sparsity=2, margin=None, max_passes=4, tol=0.0)):

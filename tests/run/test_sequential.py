@@ -31,7 +31,7 @@ def fit(case: Case, algorithm: object = START, **options: object) -> sb.Fit:
 
 @every_likelihood
 @every_process
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(8)
 def test_it_is_the_oracle_for_one_order(likelihood: str, process: str) -> None:
     """The order of the engine is not visible; of all orders of four or five rows, one must match.
 

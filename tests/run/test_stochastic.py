@@ -27,7 +27,7 @@ def own_fit(rows: np.ndarray, algorithm: sb.Stochastic, **options: Any) -> sb.Fi
 @every_likelihood
 @every_process
 @pytest.mark.parametrize("sparsity", [None, 2])
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(8)
 def test_visits_interpolate_and_the_last_pass_is_exact(likelihood: str, process: str, sparsity: int | None) -> None:
     """Steps over consecutive batches, S <- (1 - rho) S + rho N / |B| S(B), and the pass that closes them."""
     case = make_case(2, n=60, support=2, likelihood=likelihood, process=process, weighted=True)

@@ -116,6 +116,7 @@ def test_restarts_threads_and_seeds() -> None:
     assert visible_bits(fit(blocks(rows), threads=3, **options), rows) == expected
 
 
+@pytest.mark.slow
 def test_the_usual_algorithm_does_not_shuffle() -> None:
     rows = ROWS[:4000]
     usual = sb.Memoized(shuffle=False, moves=(sb.Birth(), sb.Merge(), sb.Delete()))
@@ -251,6 +252,7 @@ def test_a_source_that_fails_later_leaves_the_last_state(later: Callable[[], Ite
 
 @pytest.mark.parametrize("later", [later for later, _ in LATER], ids=[later.__name__ for later, _ in LATER])
 @pytest.mark.parametrize("good_readings", [6, 7, 8, 9, 10, 11, 12])
+@pytest.mark.one_in(4)
 def test_a_source_that_fails_in_one_of_several_starts_ends_them_all(
     later: Callable[[], Iterator[Any]], good_readings: int
 ) -> None:
@@ -380,6 +382,7 @@ print(json.dumps(most - baseline))
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc")
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_data() -> None:
     """A batch is 1.28 MB here and the data 26 and 51 MB. What grows is eight bytes a row, for its last component, and
     a summary a batch, together some 8.5 bytes a row, or 1.7 MB."""

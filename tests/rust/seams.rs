@@ -221,7 +221,8 @@ fn run_watched(
     let settings = Settings { max_passes: passes, shuffle, seed: 5, ..Settings::default() };
     let model = model.clone();
     let position = Position::first(memo, edits, model.base.parameters.clone());
-    let engine = Engine { model, identity: &identity, round: None, settings: &settings, started: Instant::now() };
+    let (identity, settings, started) = (&identity, &settings, Instant::now());
+    let engine = Engine { model, identity, settings, round: None, check_data: &|| Ok(()), started };
     engine.run(&mut executor, position, observer, cancel)
 }
 

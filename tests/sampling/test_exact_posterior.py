@@ -57,6 +57,7 @@ LIKELIHOODS = {"gaussian": gaussian, "multinomial": multinomial}
 
 @pytest.mark.parametrize("process", PROCESSES)
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
+@pytest.mark.one_in(3)
 def test_log_joint_is_that_of_the_oracle(likelihood, process):
     specified, marginal, rows = LIKELIHOODS[likelihood]()
     law, log_prior = PROCESSES[process]
@@ -102,7 +103,7 @@ def statistic(trace, exact):
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("process", PROCESSES)
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(10)
 def test_draws_follow_the_posterior(likelihood, process, sampler):
     specified, marginal, rows = LIKELIHOODS[likelihood]()
     law, log_prior = PROCESSES[process]

@@ -169,7 +169,7 @@ FITS: dict[str, tuple[list[object], sb.Mixture, Any, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", FITS)
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 def test_options_of_fit(folder: Path, rows: np.ndarray, name: str) -> None:
     options, model, algorithm, arguments = FITS[name]
     np.savetxt("scale.csv", SCALE, delimiter=";")

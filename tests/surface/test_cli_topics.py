@@ -53,6 +53,13 @@ def test_settings_of_words(tmp_path: Path, corpus: Path, counts: np.ndarray) -> 
     np.testing.assert_array_equal(sb.load(tmp_path / "t.safetensors").topics, expected.topics)
 
 
+def test_short_documents_to_score_are_told(tmp_path: Path, corpus: Path) -> None:
+    short = tmp_path / "short.txt"
+    short.write_text("1\n30\n2\n1 1 5\n1 2 3\n")
+    said = run(corpus, "-k", 2, "--out", tmp_path / "t.safetensors", "--test", short, *QUICK)
+    assert "short.txt has no document of at least 10 different words" in said
+
+
 @pytest.mark.parametrize("suffix", [".npz", ".npy", ".csv"])
 def test_other_files_give_the_same(tmp_path: Path, corpus: Path, counts: np.ndarray, suffix: str) -> None:
     other = tmp_path / f"counts{suffix}"

@@ -1,7 +1,9 @@
 """`import stickbreak` does not load packages that a user may not need."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -13,3 +15,32 @@ def test_heavy_packages_are_not_loaded(module: str) -> None:
     code = f"import sys, {module}; print(*(name for name in {HEAVY!r} if name in sys.modules))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.split() == []
+
+
+INTERRUPTING = "raise KeyboardInterrupt"
+COMMANDS = {
+    "module": ["-m", "stickbreak", "info"],
+    "demo": ["-m", "stickbreak.demo"],
+    "script": ["stickbreak"],
+    "other": ["-c", "import stickbreak"],
+}
+
+
+@pytest.mark.parametrize("how", COMMANDS)
+def test_ctrl_c_while_a_command_imports_is_one_line(how: str, tmp_path: Path) -> None:
+    """A NumPy that presses Ctrl-C stands for a slow import. In the user's own program Python tells of it as ever."""
+    (tmp_path / "numpy.py").write_text(INTERRUPTING)
+    (tmp_path / "stickbreak").write_text("import stickbreak")
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    run = subprocess.run(
+        [sys.executable, *COMMANDS[how]],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    if how == "other":
+        assert run.stderr.endswith("KeyboardInterrupt\n")
+    else:
+        assert (run.returncode, run.stdout, run.stderr) == (130, "", "stickbreak: error: interrupted\n")

@@ -1,6 +1,7 @@
 //! The entry point that fits.
 
 use numpy::PyReadonlyArray1;
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use stickbreak::fit::{Job, Starts};
 
@@ -32,7 +33,12 @@ pub fn fit(
     let reports = observer.reports();
     let fitted = with_data!(rows, weights, |data| run(py, settings.threads, observer.show(), |cancel, events| {
         let job = Job { specification: &specification, rows: &data, init: &init, settings: &run_settings };
-        job.best_of(starts, resumed, &reports(events), cancel)
+        let fitted = job.best_of(starts, resumed, &reports(events), cancel)?;
+        Ok(if cancel.check().is_err() { fitted.interrupted() } else { fitted })
     }))?;
-    Ok(FitState::new(fitted))
+    // An interrupt after the last check would be raised in Python, where the fit would be lost.
+    match py.check_signals() {
+        Err(error) if error.is_instance_of::<PyKeyboardInterrupt>(py) => Ok(FitState::new(fitted.interrupted())),
+        checked => checked.map(|()| FitState::new(fitted)),
+    }
 }

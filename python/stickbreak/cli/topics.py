@@ -1,5 +1,6 @@
 """`stickbreak topics`."""
 
+import math
 from typing import Any
 
 import click
@@ -171,6 +172,9 @@ def topics(
         titles = [f"topic {topic}" for topic in range(n_topics)]
         write_table(proportions, titles, fit.transform(counts, threads=threads), "proportions")
     score = None if held_out is None else fit.document_completion(held_out, seed=seed, threads=threads)
+    if score is not None and math.isnan(score):
+        said = f"{test} has no document of at least 10 different words, so none was scored"
+        click.echo(f"stickbreak: warning: {said}", err=True)
     if as_json:
         print_json({**described_topics(fit, words), "test": score, "out": out})
     elif not quiet:

@@ -181,7 +181,8 @@ def _check_range(table: Any, name: str, numbers: NDArray[Any], n: int, argument:
         return
     for number in (numbers.min(), numbers.max()):
         if not 0 <= number < n:
-            raise _broken(table, name, f"has the number {number}", f"has numbers from 0 to {n - 1}", argument)
+            allowed = f"has numbers from 0 to {n - 1}" if n > 0 else "is empty"
+            raise _broken(table, name, f"has the number {number}", allowed, argument)
 
 
 def _broken(table: Any, part: str, found: str, allowed: str, argument: str) -> InvalidArgument:

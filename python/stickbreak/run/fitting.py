@@ -18,7 +18,7 @@ from stickbreak.model.model import Model
 from stickbreak.model.topic_model import TopicModel
 from stickbreak.result import advising
 from stickbreak.result.fit import Fit
-from stickbreak.result.history import Record
+from stickbreak.result.history import Record, StopReason
 from stickbreak.result.kinds import fit_of
 from stickbreak.result.topic_fit import TopicFit
 from stickbreak.run.algorithms import Algorithm, Full, Memoized, Stochastic
@@ -241,23 +241,30 @@ def run_fit(
         observer = Observer(callbacks, bar, file, resumed, len(seeds))
         if bar is not None:
             rows.watch(bar.read)
-        with _errors_told(rows.names, model, file, observer):
-            if marginalizes:
-                weights = arrays.without_empty_rows(weights, rows.rows_without_values(), "data")
-            state = _core.fit(
-                rows.for_core,
-                weights,
-                specification={
-                    "likelihood": model.likelihood._to_core(),
-                    "process": model.process._to_core(),
-                    "objective": chosen.objective or model._objective,
-                    "missing": marginalizes,
-                },
-                settings=chosen._to_core(n_components, seeds, threads),
-                init=beginning,
-                observer=observer,
-            )
-        return _with_remarks(state, rows, model, chosen, observer.first_objective)
+        state = None
+        try:
+            with _errors_told(rows.names, model, file, observer):
+                if marginalizes:
+                    weights = arrays.without_empty_rows(weights, rows.rows_without_values(), "data")
+                state = _core.fit(
+                    rows.for_core,
+                    weights,
+                    specification={
+                        "likelihood": model.likelihood._to_core(),
+                        "process": model.process._to_core(),
+                        "objective": chosen.objective or model._objective,
+                        "missing": marginalizes,
+                    },
+                    settings=chosen._to_core(n_components, seeds, threads),
+                    init=beginning,
+                    observer=observer,
+                )
+            return _with_remarks(state, rows, model, chosen, observer.first_objective)
+        except KeyboardInterrupt:
+            if state is None:
+                raise
+            # Only the remarks are missing.
+            return fit_of(state, column_names=rows.names, stop_reason=StopReason.INTERRUPTED)
 
 
 @contextmanager
