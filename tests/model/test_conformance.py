@@ -30,7 +30,7 @@ def name(choice: conformance.Choice) -> str:
 
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=name)
-@pytest.mark.one_in(5)
+@pytest.mark.one_in(9)
 def test_every_two_choices_obey_together(likelihood: conformance.Choice) -> None:
     """Runs enough cells that every pair of choices occurs in one; `test_cell` runs all cells."""
     cells = [cell for cell in conformance.pairwise_cells() if cell.likelihood is likelihood]

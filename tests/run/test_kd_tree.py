@@ -175,7 +175,7 @@ def test_the_bound_never_falls(
     ],
     ids=["full-float32", "memo-float64", "full-float64", "memo-float32"],
 )
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 def test_refining_ends_with_rows(algorithm: Any, dtype: type) -> None:
     """First few nodes, then all rows, and at the end a bound as good as that of rows alone from the same start."""
     rows = clusters(20_000, 2).astype(dtype)
@@ -272,7 +272,7 @@ def after(stop: int) -> Any:
 
 @pytest.mark.parametrize("rule", ["gain", "responsibility"])
 @pytest.mark.parametrize("refine", [False, True])
-@pytest.mark.one_in(4)
+@pytest.mark.slow
 def test_a_stopped_fit_goes_on(rule: Any, refine: bool, tmp_path: Path) -> None:
     """A fit stopped after any pass continues with the frontier of the checkpoint to the same bits."""
     # With fewer rows, a fit that ends on rows has no tree.
@@ -303,7 +303,7 @@ def test_threads_change_nothing(split: Any) -> None:
 
 
 @pytest.mark.parametrize("refine", [False, True])
-@pytest.mark.one_in(2)
+@pytest.mark.slow
 def test_blocks_and_memory_maps_are_rows_in_memory(refine: bool, tmp_path: Path) -> None:
     rows = clusters(4000, 3, seed=6)
     algorithm = sb.Memoized(batches=3, shuffle=False, moves=USUAL)

@@ -169,6 +169,7 @@ def test_progress_goes_to_stderr(rows: np.ndarray, capfd: pytest.CaptureFixture[
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 @pytest.mark.parametrize(("seconds", "shown"), [(0.0, False), (0.45, True)])
+@pytest.mark.one_in(2)
 def test_progress_on_a_terminal(seconds: float, shown: bool) -> None:
     """By default the bar shows only on a terminal and for long fits; here callbacks make the fit long."""
     fcntl, pty, termios = (pytest.importorskip(name) for name in ("fcntl", "pty", "termios"))

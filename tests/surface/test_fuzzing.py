@@ -23,12 +23,12 @@ def run(seed, number):
 
 # How cases of a kind end that get through, and the number of cases for the quick tests.
 WELL = {
-    "files": ("loaded", 400),
-    "inputs": ("success", 400),
-    "checkpoints": ("resumed", 400),
-    "data": ("read", 100),
-    "commands": ("exit 0", 25),
-    "callables": ("success", 100),
+    "files": ("loaded", 200),
+    "inputs": ("success", 200),
+    "checkpoints": ("resumed", 200),
+    "data": ("read", 50),
+    "commands": ("exit 0", 15),
+    "callables": ("success", 50),
 }
 
 
@@ -38,7 +38,7 @@ def test_seeded_cases(kind: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "n"), [(kind, WELL[kind][1] * 5) for kind in fuzz.KINDS])
+@pytest.mark.parametrize(("kind", "n"), [(kind, WELL[kind][1] * 10) for kind in fuzz.KINDS])
 def test_more_seeded_cases(kind: str, n: int) -> None:
     check(kind, n)
 
