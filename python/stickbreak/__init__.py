@@ -12,7 +12,10 @@ A model says what the data are made of, an algorithm says how to find it, and `f
 (200,)
 """
 
-from stickbreak import interrupts  # isort: split # noqa: F401 (before the imports that take time)
+from stickbreak import interrupts  # noqa: F401
+
+# isort: split
+# What takes time to import.
 from stickbreak import plot
 from stickbreak._core import __version__
 from stickbreak.errors import (

@@ -21,8 +21,8 @@ use crate::simd::Scalar;
 /// resolution is used by the fit alone, because rounding cells have no closed marginal likelihood.
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] for rows that are all equal, or too many to be copied for a sampler; [`Error::Cancelled`],
-/// also if the fit was interrupted; as [`fit`].
+/// [`Error::InvalidArgument`] for rows that are all equal, or too many to be copied for a sampler;
+/// [`Error::Cancelled`], also if the fit was interrupted; as [`fit`].
 pub fn estimate<F: Scalar>(
     specification: &Specification,
     rows: &dyn Rows<F>,
