@@ -160,7 +160,8 @@ class Command(click.Command):
                 raise _Refused(title, *words) from error
             # On the command line None is an option left out.
             said = re.sub(r",? or None( for all of them)?(?=,|;|$)", "", str(error).removeprefix(error.argument))
-            message = f"{title}{said.replace('a Fit', 'a model file')}"
+            said = said.replace("must be None", "must be left out").replace("a Fit", "a model file")
+            message = f"{title}{said}"
             raise _Refused(title, message, error.found, error.allowed) from error
         raise error
 

@@ -94,7 +94,7 @@ def write(
         with replacing(target, one_writer=one_writer) as part:
             part.write_bytes(save(tensors, metadata))
     except (OSError, SafetensorError) as error:
-        raise kind.error(f"{path}: the {kind.noun} cannot be written: {error}") from error
+        raise kind.error(f"{path}: the {kind.noun} cannot be written: {_reason(error)}") from error
 
 
 @contextmanager
@@ -135,7 +135,7 @@ def check_writable(path: str | os.PathLike[str], kind: Kind = MODEL, *, one_writ
             pass
         part.unlink()
     except OSError as error:
-        raise kind.error(f"{path}: the {kind.noun} cannot be written: {error}") from error
+        raise kind.error(f"{path}: the {kind.noun} cannot be written: {_reason(error)}") from error
 
 
 def lock(path: str | os.PathLike[str], kind: Kind) -> Lock:
@@ -248,6 +248,11 @@ def _target(path: object, kind: Kind) -> Path:
     if irregular:
         raise kind.error(f"{path}: exists and is not a regular file")
     return target
+
+
+def _reason(error: Exception) -> str:
+    """Return why a file cannot be written, without the name of the temporary one."""
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def _part(target: Path, one_writer: bool) -> Path:

@@ -40,9 +40,6 @@ class Mixture(Model):
     _min_rows: ClassVar[int] = 2
     _starts: ClassVar[tuple[str, ...]] = ("kmeans++", "random", "sequential")
     _fit: ClassVar[str] = "a Fit"
-    _hint_on_missing: ClassVar[str] = (
-        'leave such rows out, or use missing="marginalize" and a likelihood such as DiagonalGaussian()'
-    )
 
     likelihood: Likelihood
     _: KW_ONLY
@@ -54,6 +51,16 @@ class Mixture(Model):
         if process._has_face("documents"):
             found, allowed = f"a Mixture with {type(process).__name__}", "a TopicModel, or a DirichletProcess"
             raise checks.not_supported("process", found, "its weights are those of documents", allowed)
+
+    @property
+    def _hint_on_missing(self) -> str:
+        if self.likelihood._supports("missing"):
+            instead = 'use missing="marginalize"'
+        elif self.likelihood._domain == "counts":
+            instead = "write 0 where nothing was counted"
+        else:
+            instead = 'use missing="marginalize" and a likelihood such as DiagonalGaussian()'
+        return f"leave such rows out, or {instead}"
 
     @classmethod
     def _from_core(cls, likelihood: tuple[str, dict[str, Any]], process: tuple[str, dict[str, Any]]) -> Self:

@@ -19,8 +19,6 @@ class Model:
     # The words and the fit that `init` may be.
     _starts: ClassVar[tuple[str, ...]]
     _fit: ClassVar[str]
-    # What to do about missing values.
-    _hint_on_missing: ClassVar[str]
 
     likelihood: Likelihood
     process: Process
@@ -29,6 +27,11 @@ class Model:
     def _takes_moves(self) -> bool:
         """Whether moves can change the number of components. The core refuses moves for other models."""
         return self.likelihood._supports("moves") and self.process._supports("moves")
+
+    @property
+    def _hint_on_missing(self) -> str:
+        """What to do about missing values."""
+        raise NotImplementedError
 
     @classmethod
     def _from_core(cls, likelihood: tuple[str, dict[str, Any]], process: tuple[str, dict[str, Any]]) -> Self:

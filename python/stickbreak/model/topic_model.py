@@ -50,11 +50,14 @@ class TopicModel(Model):
     _min_rows: ClassVar[int] = 1
     _starts: ClassVar[tuple[str, ...]] = ("kmeans++", "random")
     _fit: ClassVar[str] = "a TopicFit"
-    _hint_on_missing: ClassVar[str] = "write 0 for words that do not occur"
 
     process: Process
     _: KW_ONLY
     word_concentration: float | None = 0.1
+
+    @property
+    def _hint_on_missing(self) -> str:
+        return "write 0 for words that do not occur"
 
     def __post_init__(self) -> None:
         process = checks.instance("process", self.process, Process, "a process, such as LatentDirichlet(n_topics=20)")

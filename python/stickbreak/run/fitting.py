@@ -165,8 +165,9 @@ def fit(
         The file of `checkpoint` cannot be written, is in use by another fit, is damaged, or was written for other data
         or settings. The file is left as it is.
     SourceError
-        Data in blocks could not be read, or differed between readings, before the first pass was complete. Later such
-        an error ends the fit, which is returned with the error in `Fit.error`.
+        Data in blocks could not be read, or data changed, before the first pass was complete. Later such an error ends
+        the fit, which is returned with the error in `Fit.error`. Changes of an array in memory are noticed where the
+        objective falls, or a sparse array has other columns or values that are not allowed.
     NumericalError
         A computation left the range of floating-point numbers.
 
