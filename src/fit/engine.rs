@@ -33,8 +33,8 @@ pub struct Engine<'a, F: Scalar> {
     pub settings: &'a Settings,
     /// The moves, if any.
     pub round: Option<Round<'a, F>>,
-    /// Refuses data that have changed since the run was prepared. Asked only when the objective has fallen, because it
-    /// reads all data.
+    /// Refuses data that have changed since the run was prepared. Asked only after a failure or a fall of the objective,
+    /// because it reads all data.
     pub check_data: &'a dyn Fn() -> Result<()>,
     /// Start time of the fit.
     pub started: Instant,
@@ -89,7 +89,7 @@ impl<F: Scalar> Engine<'_, F> {
                 Ok(None) => self.sweep(executor, &mut position, observer, cancel).map(|()| None),
                 reason => reason,
             };
-            match outcome {
+            match outcome.map_err(|failure| self.cause(failure)) {
                 Ok(None) => {}
                 Ok(Some(reason)) => break reason,
                 Err(Error::Cancelled) => break StopReason::Interrupted,
@@ -230,6 +230,17 @@ impl<F: Scalar> Engine<'_, F> {
             debug_assert!(F::NAME != "float64", "the objective fell from {before} to {now}");
         }
         Ok(())
+    }
+
+    /// The error of changed data in place of a failure that they caused.
+    fn cause(&self, failure: Error) -> Error {
+        if matches!(failure, Error::Cancelled | Error::Source { .. }) {
+            return failure;
+        }
+        match (self.check_data)() {
+            Err(changed @ Error::Source { .. }) => changed,
+            _ => failure,
+        }
     }
 
     /// Returns why no further pass is made, judged only by the gain of the last pass.

@@ -1,10 +1,12 @@
 """Common data files: missing values, compressed text, standard input, folders, ids, Parquet output."""
 
+import datetime as dt
 import gzip
 import io
 import json
 import sys
 import zipfile
+from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -212,6 +214,25 @@ def test_ids_are_kept(suffix: str, out: str, tmp_path: Path, capsys: pytest.Capt
             assert table["id"].tolist() == named["id"].tolist()
             assert list(map(int, table["group"])) == list(range(40))
             np.testing.assert_array_equal(table[name].astype(float), expected)
+
+
+def test_kept_columns_of_other_types_are_text_in_json(tmp_path: Path) -> None:
+    data, model, result = (tmp_path / name for name in ("data.parquet", "m.safetensors", "out.json"))
+    kept = {
+        "day": [dt.date(2020, 1, 1 + row % 28) for row in range(40)],
+        "sum": [Decimal(row) / 4 for row in range(40)],
+        "code": [bytes([row]) for row in range(40)],
+        "at": pd.date_range("2020", periods=40),
+    }
+    TABLE.assign(**kept).to_parquet(data)
+    columns = ",".join(TABLE.columns)
+    assert ran("fit", data, "--out", model, "--n-components", 2, "--quiet", "--columns", columns) == 0
+    options = ["--columns", columns, "--keep", ",".join(kept), "--out", result]
+    assert ran("predict", model, data, *options) == 0
+    found = json.loads(result.read_text())
+    assert found["day"][1] == "2020-01-02"
+    assert found["sum"][3] == "0.75"
+    assert found["at"][1].startswith("2020-01-02")
 
 
 def test_folders_that_are_read_get_no_more_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -50,6 +50,14 @@ class Opaque:
         return ROWS[:, [2, 0, 1]]
 
 
+class Named:
+    """The same with its names in another attribute."""
+
+    column_names = Opaque.columns
+    shape = Opaque.shape
+    __array__ = Opaque.__array__
+
+
 class OnlyStream:
     """A table with nothing but Arrow's stream."""
 
@@ -82,6 +90,11 @@ def test_tables_without_an_interface_are_refused() -> None:
     with pytest.raises(sb.InvalidType, match="whose columns have names") as caught:
         FIT.predict(Opaque())
     assert caught.value.argument == "X"
+
+
+def test_names_of_columns_in_another_attribute_are_seen_too() -> None:
+    with pytest.raises(sb.InvalidType, match="whose columns have names"):
+        FIT.predict(Named())
 
 
 def test_the_estimator_refuses_tables_without_an_interface() -> None:

@@ -139,6 +139,24 @@ def test_allowed_values_that_change_end_a_fit_too(form: Callable[[Any], Any], dt
         raise found.error  # type: ignore[misc]
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e300])
+@pytest.mark.parametrize("algorithm", [sb.Full(max_passes=6, tol=0), sb.Stochastic(batch_size=100, max_passes=6)])
+@pytest.mark.filterwarnings("ignore")
+def test_values_that_are_no_longer_allowed_keep_the_fit(algorithm: Any, value: float) -> None:
+    _, rows, _ = KINDS["gaussian"]
+    changed = rows.copy()
+
+    def callback(record: sb.Record) -> None:
+        if record.index == 2:
+            changed[:50, 0] = value
+
+    model = sb.Mixture(likelihood=sb.Gaussian())
+    found = sb.fit(model, changed, algorithm, n_components=2, callbacks=[callback])
+    assert found.stop_reason is sb.StopReason.SOURCE_ERROR
+    assert "other values than when it was read first" in str(found.error)
+    assert len(found.history) == 3
+
+
 class Changing:
     """A thread that changes parts of an array until it is told to end, and restores them now and then."""
 

@@ -187,3 +187,34 @@ def test_closed_stderr(folder: Path) -> None:
     result = subprocess.run([*shell, *arguments], cwd=folder, stdout=subprocess.PIPE, text=True, timeout=HANG)
     assert result.returncode == 0
     assert json.loads(result.stdout)["out"] == "new.safetensors"
+
+
+# Ctrl-C that an import loses while the data are read.
+LOST = """
+import os
+import signal
+import sys
+from stickbreak import cli
+from stickbreak.io import datafiles
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+read = datafiles.read
+
+def read_while_pressed(*arguments, **options):
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        print("not lost")
+    except KeyboardInterrupt:
+        return read(*arguments, **options)
+
+datafiles.read = read_while_pressed
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+@posix
+def test_an_interrupt_that_an_import_loses_ends_the_command(folder: Path) -> None:
+    command = [sys.executable, "-c", LOST, "fit", "rows.npy", "--out", "new.safetensors"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=HANG)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "stickbreak: error: interrupted\n")
+    assert not (folder / "new.safetensors").exists()

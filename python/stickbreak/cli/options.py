@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from stickbreak import checks
+from stickbreak import checks, interrupts
 from stickbreak.errors import ConversionWarning, ModelFileError
 from stickbreak.io import datafiles
 from stickbreak.result.fit import Fit
@@ -76,6 +76,8 @@ def watched(path: str, *, quiet: bool) -> Iterator[Callable[[float], None] | Non
     finally:
         if bar is not None:
             bar.close()
+    # Readers import packages, where Ctrl-C may be lost.
+    interrupts.check()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -240,8 +240,8 @@ def _json(value: Any) -> str:
 
 
 def _strict(value: Any) -> Any:
-    """Return what JSON can hold: null for numbers that are not finite, lists for arrays."""
-    if isinstance(value, np.ndarray):
+    """Return what JSON can hold: null for numbers that are not finite, lists for arrays, text for dates and others."""
+    if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, float) and not math.isfinite(value):
         return None
@@ -249,4 +249,4 @@ def _strict(value: Any) -> Any:
         return {key: _strict(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_strict(item) for item in value]
-    return value
+    return value if value is None or isinstance(value, str | int | float) else str(value)

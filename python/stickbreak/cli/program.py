@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import click
 
+from stickbreak import interrupts
 from stickbreak.cli.output import print_json
 from stickbreak.cli.specifications import owners_of
 from stickbreak.cli.wording import in_options
@@ -71,7 +72,8 @@ class Program(click.Group):
             # The printed summary says how the fit ended and has its advice.
             warnings.simplefilter("ignore", ConvergenceWarning)
             try:
-                code = self._run(args, prog_name, **extra)
+                with interrupts.remembered():
+                    code = self._run(args, prog_name, **extra)
             except BrokenPipeError:
                 code = _leave_closed_pipe()
         if standalone_mode:

@@ -71,8 +71,11 @@ def _has_names(value: Any) -> bool:
     """Return whether a value is a table: it has the names of several columns of its own."""
     if hasattr(value, "__dataframe__") or is_only_stream(value):
         return True
-    try:
-        labels = list(getattr(value, "columns", ()))
-    except Exception:  # an attribute of another meaning
-        return False
-    return bool(labels) and all(isinstance(label, str) for label in labels)
+    for attribute in ("columns", "column_names"):
+        try:
+            labels = list(getattr(value, attribute, ()))
+        except Exception:  # an attribute of another meaning
+            continue
+        if labels and all(isinstance(label, str) for label in labels):
+            return True
+    return False

@@ -167,7 +167,7 @@ def fit(
     SourceError
         Data in blocks could not be read, or data changed, before the first pass was complete. Later such an error ends
         the fit, which is returned with the error in `Fit.error`. Changes of an array in memory are noticed where the
-        objective falls, or a sparse array has other columns or values that are not allowed.
+        objective falls, values are not allowed, or a sparse array has other columns.
     NumericalError
         A computation left the range of floating-point numbers.
 
@@ -339,4 +339,7 @@ def checked_callbacks(callbacks: object) -> list[Any]:
 def _seeds(seed: object, n_init: int) -> list[int]:
     """Return one seed per start. The first is the user's, so that more starts are never worse than one."""
     first = checks.seed(seed)
+    if n_init == 1:
+        # NumPy's generators take long to import, and Ctrl-C is lost meanwhile.
+        return [first]
     return [first, *np.random.SeedSequence(first).generate_state(n_init - 1, np.uint64).tolist()]
