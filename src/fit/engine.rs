@@ -33,8 +33,8 @@ pub struct Engine<'a, F: Scalar> {
     pub settings: &'a Settings,
     /// The moves, if any.
     pub round: Option<Round<'a, F>>,
-    /// Refuses data that have changed since the run was prepared. Asked only after a failure or a fall of the objective,
-    /// because it reads all data.
+    /// Refuses data that have changed since the run was prepared. Asked only after a failure or a fall of the
+    /// objective, because it reads all data.
     pub check_data: &'a dyn Fn() -> Result<()>,
     /// Start time of the fit.
     pub started: Instant,

@@ -39,7 +39,7 @@ def test_ctrl_c_while_a_command_imports_is_one_line(how: str, tmp_path: Path) ->
         cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": path},
         # What runs in the background may have come to ignore it.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         capture_output=True,
         text=True,
         timeout=60,

@@ -31,8 +31,8 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     panics::silence();
-    // Loads NumPy's interface. At its first use it imports modules, and an interrupt then would be taken for an argument
-    // of another type.
+    // Loads NumPy's interface. At its first use it imports modules, and an interrupt then would be taken for an
+    // argument of another type.
     drop(PyArray1::<f64>::zeros(module.py(), 0, false).readonly());
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(registry::registry, module)?)?;
