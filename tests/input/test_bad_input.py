@@ -555,14 +555,3 @@ def test_overflow_is_a_numerical_error() -> None:
     with pytest.raises(sb.StickbreakError) as caught:
         sb.fit(MODEL, huge, sb.Full(max_passes=3), n_components=2, progress=False)
     assert isinstance(caught.value, sb.NumericalError | sb.InvalidArgument)
-
-
-def test_rows_that_turn_wrong_while_they_are_fitted_are_called_data() -> None:
-    rows = np.array(ROWS)
-
-    def spoil(_: object) -> None:
-        rows[:] = np.nan
-
-    with pytest.raises(sb.InvalidArgument, match="finite") as caught:
-        sb.fit(MODEL, rows, sb.Full(max_passes=5, tol=0.0), n_components=2, callbacks=[spoil], progress=False)
-    assert caught.value.argument == "data"
