@@ -386,7 +386,7 @@ def test_empty_archive(tmp_path: Path) -> None:
     refused(tmp_path / "rows.npz")
 
 
-MISSING = "leave such rows out, or marginalize missing values under a likelihood of independent columns"
+MISSING = "leave such rows out, or use --missing marginalize and a likelihood such as diagonal-gaussian"
 
 
 @pytest.mark.parametrize(

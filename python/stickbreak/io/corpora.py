@@ -124,5 +124,7 @@ def _read_sparse(file: Path) -> Any:
     except InvalidArgument as error:
         raise SourceError(f"{file}: {error.found}") from error
     except Exception as error:
-        # SciPy raises various errors for damaged files.
-        raise SourceError(f"{file}: not a sparse array that SciPy can read: {checks.brief(error)}") from error
+        # SciPy raises various errors for damaged files. Those of its own code say nothing to a user.
+        is_inner = isinstance(error, AttributeError | TypeError | ArithmeticError | IndexError)
+        why = "it is damaged" if is_inner else checks.brief(error)
+        raise SourceError(f"{file}: not a sparse array that SciPy can read: {why}") from error

@@ -229,7 +229,7 @@ def _reason(
 def _remedy(field: str) -> str:
     """Return what to do about a missing value or a decimal comma; empty otherwise."""
     if _is_missing(field):
-        return "; leave such rows out, or marginalize missing values under a likelihood of independent columns"
+        return "; leave such rows out, or use --missing marginalize and a likelihood such as diagonal-gaussian"
     return "; decimals need a point" if re.fullmatch(r"[-+]?\d+,\d+", field.strip()) else ""
 
 
