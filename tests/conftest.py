@@ -22,8 +22,10 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the cases slow that `one_in(n)` leaves out: with n up to the number of values of each of two parameters,
-    every value stays in some quick case.
+    """Mark the cases slow that `one_in(n)` leaves out.
+
+    With n up to the number of values of each of two parameters, every value stays in some quick case. Of a single
+    parameter every nth value does.
     """
     # The values of each parameter of each test, in order.
     known: dict[tuple[str, str], list[int]] = {}
