@@ -1,7 +1,7 @@
 //! Re-estimates the base measure by evidence, between passes (mathematics 10).
 
 use crate::error::Result;
-use crate::likelihood::{Caution, GUARD, Given};
+use crate::likelihood::{Caution, GUARD, Given, Loosening};
 use crate::model::Model;
 use crate::parallel::{map, try_map};
 use crate::simd::Scalar;
@@ -47,7 +47,9 @@ fn of_base<F: Scalar>(model: &Model<F>, summary: &Summary) -> Result<f64> {
 /// The model with a base measure of higher evidence given the current responsibilities, and its gain, nats; `None` if
 /// no better one was found.
 pub fn raise<F: Scalar>(model: &Model<F>, summary: &Summary) -> Option<(Model<F>, f64)> {
-    model.base.estimated.as_ref()?;
+    if model.base.estimated.is_none() || model.base.is_held {
+        return None;
+    }
     let mut now = of_base(model, summary).ok()?;
     let before = now;
     let mut best = None;
@@ -92,6 +94,21 @@ pub fn unsure<F: Scalar>(model: &Model<F>, summary: &Summary) -> Result<Model<F>
     model.with_base(parameters)
 }
 
+/// The model with a fixed base measure that lets components be narrow and far apart (see
+/// [`Evidence::loose`](crate::likelihood::Evidence::loose)); `None` if nothing is estimated or the likelihood has none.
+///
+/// # Errors
+/// [`crate::Error::Numerical`].
+pub fn loose<F: Scalar>(model: &Model<F>, by: Loosening) -> Result<Option<Model<F>>> {
+    let (Some(estimated), Some(evidence)) = (&model.base.estimated, model.likelihood.evidence()) else {
+        return Ok(None);
+    };
+    let (parameters, start) = (&model.base.parameters, &estimated.start);
+    let given = Given { components: &[], parameters, start, free: &estimated.free };
+    let Some(parameters) = evidence.loose(&given, by)? else { return Ok(None) };
+    Ok(Some(model.with_base(parameters)?.holding(true)))
+}
+
 fn step<F: Scalar>(model: &Model<F>, summary: &Summary) -> Option<(Model<F>, f64)> {
     let estimated = model.base.estimated.as_ref()?;
     let components = summary.components();
@@ -106,4 +123,57 @@ fn step<F: Scalar>(model: &Model<F>, summary: &Summary) -> Option<(Model<F>, f64
     }
     let value = of_base(&next, summary).ok()?;
     Some((next, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{DenseRows, Moments, TableRows};
+    use crate::grounds::survey;
+    use crate::model::Specification;
+    use crate::parallel::Cancel;
+
+    const BY: Loosening = Loosening { divisor: 16.0, precision: 0.01 };
+
+    /// The model of counts, flags or numbers, with its initial base measure.
+    fn model(likelihood: &str) -> Model<f64> {
+        let values: Vec<f64> = (0..40).map(|index| f64::from(u8::from(index * 7 % 5 < 2))).collect();
+        let rows = DenseRows::new(&values[..], 2);
+        let specification = Specification::new(likelihood, "DirichletProcess");
+        let data: Moments =
+            survey(&specification, &TableRows { rows: &rows, weights: None }, &Cancel::default()).expect("flags");
+        specification.resolve(&data).and_then(|complete| complete.build(data.mean.clone())).expect("a model")
+    }
+
+    fn numbers(model: &Model<f64>, name: &str) -> Vec<f64> {
+        match &model.base.parameters.0[name] {
+            crate::parameters::Value::Number(value) => vec![*value],
+            crate::parameters::Value::Array { data, .. } => data.clone(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_loose_base_measure_expects_a_sixteenth_and_is_held() {
+        for (likelihood, names) in [
+            ("Gaussian", &["scale"][..]),
+            ("DiagonalGaussian", &["rate"]),
+            ("SphericalGaussian", &["rate"]),
+            ("Poisson", &["shape", "rate"]),
+            ("Bernoulli", &["successes", "failures"]),
+            ("Multinomial", &["pseudo_counts"]),
+        ] {
+            let usual = model(likelihood);
+            let loose = loose(&usual, BY).expect("possible").expect("estimated");
+            for name in names {
+                for (usual, loose) in numbers(&usual, name).into_iter().zip(numbers(&loose, name)) {
+                    assert!((16.0 * loose - usual).abs() <= 1e-12 * usual.abs(), "{likelihood} {name}");
+                }
+            }
+            assert!(loose.base.is_held && raise(&loose, &Summary::default()).is_none());
+            if usual.base.parameters.0.contains_key("mean_precision") {
+                assert!(numbers(&loose, "mean_precision")[0] <= 0.01);
+            }
+        }
+    }
 }

@@ -178,6 +178,7 @@ impl Specification {
             likelihood: name.clone(),
             parameters: parameters.clone(),
             estimated: self.estimated.clone(),
+            is_held: false,
         };
         Ok(Model {
             likelihood,
@@ -265,6 +266,8 @@ pub struct BaseMeasure {
     pub parameters: Parameters,
     /// The estimated part of the parameters.
     pub estimated: Option<Estimated>,
+    /// Whether that part is held at its current values.
+    pub is_held: bool,
 }
 
 /// A mixture ready to compute with rows of type `F`.
@@ -302,6 +305,17 @@ impl<F: Scalar> Model<F> {
     pub fn estimating(&self, free: Vec<String>) -> Self {
         let estimated = self.base.estimated.clone().map(|estimated| Estimated { free, ..estimated });
         Self { base: Arc::new(BaseMeasure { estimated, ..(*self.base).clone() }), ..self.clone() }
+    }
+
+    /// The same model whose base measure is held, or estimated again.
+    #[must_use]
+    pub fn holding(&self, is_held: bool) -> Self {
+        Self { base: Arc::new(BaseMeasure { is_held, ..(*self.base).clone() }), ..self.clone() }
+    }
+
+    /// The frame of its likelihood.
+    pub fn frame(&self) -> Frame {
+        self.base.frame.clone()
     }
 
     /// The optimal q of the weights given a summary.

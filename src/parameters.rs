@@ -180,6 +180,15 @@ impl Parameters {
         all
     }
 
+    /// Replaces all numbers of a parameter.
+    pub fn map_numbers(&mut self, name: &str, of: impl Fn(f64) -> f64) {
+        match self.0.get_mut(name) {
+            Some(Value::Number(value)) => *value = of(*value),
+            Some(Value::Array { data, .. }) => data.iter_mut().for_each(|value| *value = of(*value)),
+            _ => {}
+        }
+    }
+
     /// Returns a value for each column, from one number for all columns or a vector with one for each, all in
     /// [`Range::POSITIVE`].
     ///

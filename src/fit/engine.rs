@@ -3,13 +3,14 @@
 
 use std::time::Instant;
 
-use crate::component::Edit;
+use crate::component::{Edit, EditLog};
 use crate::elbo;
 use crate::error::{Error, Result};
 use crate::events::{Event, Observer};
 use crate::evidence;
 use crate::executor::Executor;
 use crate::fit::position::{Identity, Position};
+use crate::fit::search::{Best, Stage};
 use crate::fit::settings::Settings;
 use crate::fitted::{Record, StopReason};
 use crate::global_step::Globals;
@@ -33,11 +34,36 @@ pub struct Engine<'a, F: Scalar> {
     pub settings: &'a Settings,
     /// The moves, if any.
     pub round: Option<Round<'a, F>>,
-    /// Refuses data that have changed since the run was prepared. Asked only after a failure or a fall of the
-    /// objective, because it reads all data.
-    pub check_data: &'a dyn Fn() -> Result<()>,
+    /// What is asked of the data beside visits.
+    pub data: &'a dyn DataAccess,
     /// Start time of the fit.
     pub started: Instant,
+}
+
+/// What a run asks of its data beside visits.
+pub trait DataAccess {
+    /// Refuses data that have changed since the run was prepared. Asked only after a failure or a fall of the
+    /// objective, because it reads all data.
+    ///
+    /// # Errors
+    /// [`Error::Source`]; [`Error::Cancelled`].
+    fn check(&self) -> Result<()>;
+
+    /// Another start, if there is one with more than `most` components: its memo, for components that it issues, and the
+    /// parameters of its base measure.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`]; [`Error::Source`].
+    fn other_start(&self, _most: usize, _edits: &mut EditLog) -> Result<Option<(Memo, Parameters)>> {
+        Ok(None)
+    }
+}
+
+/// Checks by calling the function.
+impl<T: Fn() -> Result<()>> DataAccess for T {
+    fn check(&self) -> Result<()> {
+        self()
+    }
 }
 
 /// Result of a run.
@@ -79,6 +105,9 @@ impl<F: Scalar> Engine<'_, F> {
             let failed = |_| Error::Checkpoint { message: "it is damaged: its base measure".to_owned() };
             self.adopt(self.model.with_base(position.base.clone()).map_err(failed)?);
         }
+        if position.search.stage == Stage::Loose {
+            self.adopt(self.model.holding(true));
+        }
         if position.pass == 0 && position.done == 0 && self.settings.max_passes > 0 {
             self.reorder(&mut position)?;
         }
@@ -102,7 +131,7 @@ impl<F: Scalar> Engine<'_, F> {
             self.reorder(&mut position)?;
             let reports = self.move_on(&mut position)?;
             let gain = self.raise_evidence(&mut position);
-            let record = self.record(&position, reports, gain)?;
+            let record = self.record(&mut position, reports, gain)?;
             position.history.push(record.clone());
             position.tree.wait();
             (position.pass, position.done, position.work) = (position.pass + 1, 0, Work::default());
@@ -119,6 +148,16 @@ impl<F: Scalar> Engine<'_, F> {
         if position.done > 0 {
             // The run ended within a pass, so the components have not been reordered yet.
             self.reorder(&mut position)?;
+        }
+        let last = position.objectives.last().copied().unwrap_or(f64::NAN);
+        if let Some(best) = position.search.better_than(last).cloned() {
+            let Best { elbo, base, total, is_settled, .. } = best;
+            let stop_reason = match stop_reason {
+                StopReason::Converged | StopReason::MaxPasses if is_settled => StopReason::Converged,
+                StopReason::Converged => StopReason::MaxPasses,
+                other => other,
+            };
+            return Ok(Run { summary: total, elbo, base, history: position.history, stop_reason, error });
         }
         let ended = matches!(stop_reason, StopReason::MaxPasses | StopReason::Callback);
         let closed = if ended && self.settings.algorithm.estimates() && position.pass > 0 {
@@ -196,7 +235,7 @@ impl<F: Scalar> Engine<'_, F> {
         gain
     }
 
-    fn adopt(&mut self, model: Model<F>) {
+    pub(super) fn adopt(&mut self, model: Model<F>) {
         if let Some(round) = &mut self.round {
             round.model = model.clone();
         }
@@ -204,29 +243,40 @@ impl<F: Scalar> Engine<'_, F> {
     }
 
     /// Returns why no further pass is made, or `None` to continue. Opens nodes of trees when it is time.
-    fn reason_to_end(&self, executor: &mut dyn Executor, position: &mut Position) -> Result<Option<StopReason>> {
+    fn reason_to_end(&mut self, executor: &mut dyn Executor, position: &mut Position) -> Result<Option<StopReason>> {
         // A run that resumes in the middle of a pass has not ended.
         if position.done > 0 {
             return Ok(None);
         }
         self.check_rise(position)?;
-        let ended = self.ended(position);
+        let mut ended = self.ended(position);
+        let is_settled = ended == Some(StopReason::Converged);
+        if is_settled || ended.is_none() && self.is_search_late(position) {
+            let goes_on = self.search_on(position, is_settled)?;
+            ended = match position.search.stage {
+                Stage::Ahead => ended,
+                _ if goes_on => self.out_of_passes(position),
+                _ => Some(StopReason::Converged),
+            };
+        }
         let is_settled = ended == Some(StopReason::Converged);
         let opened = (ended.is_none() || is_settled) && self.open_nodes(executor, position, is_settled)?;
         // The newly opened nodes may still gain.
-        let reason = if position.pass < self.settings.max_passes { None } else { Some(StopReason::MaxPasses) };
-        Ok(if is_settled && opened { reason } else { ended })
+        Ok(if is_settled && opened { self.out_of_passes(position) } else { ended })
+    }
+
+    fn out_of_passes(&self, position: &Position) -> Option<StopReason> {
+        (position.pass >= self.settings.max_passes).then_some(StopReason::MaxPasses)
     }
 
     /// Refuses data that have changed, if the objective fell in the last pass of this run. No step lowers it otherwise.
     fn check_rise(&self, position: &Position) -> Result<()> {
-        let own = position.history.get(position.first_own..);
-        if let Some([.., before, last]) = own
+        if let [before, now] = position.objectives[..]
+            && position.history.len() >= position.first_own + 2
             && self.model.documents.is_none()
-            && self.fell(before.objective, last.objective, position.memo.total())
+            && self.fell(before, now, position.memo.total())
         {
-            (self.check_data)()?;
-            let (before, now) = (before.objective, last.objective);
+            self.data.check()?;
             debug_assert!(F::NAME != "float64", "the objective fell from {before} to {now}");
         }
         Ok(())
@@ -237,7 +287,7 @@ impl<F: Scalar> Engine<'_, F> {
         if matches!(failure, Error::Cancelled | Error::Source { .. }) {
             return failure;
         }
-        match (self.check_data)() {
+        match self.data.check() {
             Err(changed @ Error::Source { .. }) => changed,
             _ => failure,
         }
@@ -247,22 +297,22 @@ impl<F: Scalar> Engine<'_, F> {
     fn ended(&self, position: &mut Position) -> Option<StopReason> {
         // The start may give a row more components than the local step will, so the first pass cannot be compared with
         // it. A pass without a predecessor to compare with has NaN.
-        if let [.., before, last] = position.history.as_slice() {
+        if let ([before, now], Some(last)) = (&position.objectives[..], position.history.last()) {
+            let (before, now) = (*before, *now);
             let per_mass = |gain: f64| gain / position.memo.mass_visited().max(1.0);
-            let gain = per_mass(last.objective - before.objective);
+            let gain = per_mass(now - before);
             let is_settled = per_mass(last.base_measure_gain) < self.settings.tol;
             let total = position.memo.total();
             let is_small = self.settings.tol > 0.0 && gain < self.settings.tol && is_settled;
             // A falling bound has not converged, unless the fall is within rounding.
-            let is_small =
-                is_small && (gain > -self.settings.tol || !self.fell(before.objective, last.objective, total));
+            let is_small = is_small && (gain > -self.settings.tol || !self.fell(before, now, total));
             let Position { moves, pass, .. } = position;
             let is_exhausted = |round: &Round<'_, F>| round.is_exhausted(moves, total, &last.moves, *pass);
             if is_small && self.round.as_ref().is_none_or(is_exhausted) {
                 return Some(StopReason::Converged);
             }
         }
-        (position.pass >= self.settings.max_passes).then_some(StopReason::MaxPasses)
+        self.out_of_passes(position)
     }
 
     /// Visits the remaining batches of the pass, in a random order specific to the pass. Each visit uses the globals
@@ -375,9 +425,20 @@ impl<F: Scalar> Engine<'_, F> {
         dropped + digits * (1.0 + before.abs()) + evidence::rounding(&self.model, total)
     }
 
-    fn record(&self, position: &Position, moves: Vec<Report>, base_measure_gain: f64) -> Result<Record> {
+    /// The objective of a state with this bound, nats.
+    pub(super) fn objective(&self, total: &Summary, elbo: f64) -> Result<f64> {
+        Ok(elbo + evidence::guard(&self.model)? + self.model.allocate(total).guard)
+    }
+
+    /// Records a pass. During a search the record tells of the best state, which is what the run would return.
+    fn record(&self, position: &mut Position, moves: Vec<Report>, base_measure_gain: f64) -> Result<Record> {
         let elbo = self.bound(&position.memo)?;
-        let objective = elbo + evidence::guard(&self.model)? + self.model.allocate(position.memo.total()).guard;
+        let objective = self.objective(position.memo.total(), elbo)?;
+        position.add_objective(objective);
+        position.search.count(position.work.pairs);
+        let current = (elbo, objective, position.memo.total().n_components());
+        let of_best = |best: &Best| (best.elbo, best.objective, best.total.n_components());
+        let (elbo, objective, n_components) = position.search.better_than(objective).map_or(current, of_best);
         let restarts = position.work.restarts;
         Ok(Record {
             index: position.pass,
@@ -385,7 +446,7 @@ impl<F: Scalar> Engine<'_, F> {
             elbo,
             objective,
             base_measure_gain,
-            n_components: position.memo.total().n_components(),
+            n_components,
             n_units: position.work.units,
             proposed: restarts.proposed + moves.iter().map(|report| report.proposed).sum::<usize>(),
             accepted: restarts.accepted + moves.iter().map(|report| report.accepted).sum::<usize>(),

@@ -5,9 +5,11 @@ mod engine;
 mod opening;
 mod position;
 mod prepare;
+mod search;
 mod settings;
 mod sizes;
 mod starts;
+mod tree_start;
 mod trial;
 mod update;
 
@@ -24,7 +26,7 @@ use crate::simd::Scalar;
 use crate::visits::Task;
 
 pub use algorithm::Algorithm;
-pub use engine::{Engine, Run};
+pub use engine::{DataAccess, Engine, Run};
 pub use position::{Identity, Position, TreePosition};
 pub use settings::{Cut, Settings};
 pub use starts::Starts;
@@ -72,8 +74,8 @@ pub fn fit<F: Scalar>(
         None => prepared.start()?,
     };
     let (model, identity) = (prepared.model.clone(), &prepared.identity);
-    let (round, check_data) = (prepared.round(), &|| prepared.check_data());
-    let engine = Engine { model, identity, settings: &prepared.settings, round, check_data, started };
+    let (round, data) = (prepared.round(), &prepared);
+    let engine = Engine { model, identity, settings: &prepared.settings, round, data, started };
     let run = engine.run(&mut executor, position, observer, cancel)?;
     Ok(prepared.finish(run))
 }

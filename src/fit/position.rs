@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::component::EditLog;
 use crate::error::{Error, Result};
 use crate::executor::Executor;
+use crate::fit::search::Search;
 use crate::fitted::Record;
 use crate::local_step::Work;
 use crate::memo::Memo;
@@ -28,6 +29,8 @@ pub struct Position {
     pub first_own: usize,
     /// One record per complete pass.
     pub history: Vec<Record>,
+    /// Objectives of the states after the last passes that compare, at most two, nats.
+    pub objectives: Vec<f64>,
     /// Parameters of the base measure.
     pub base: Parameters,
     /// Summaries of the batches.
@@ -38,6 +41,8 @@ pub struct Position {
     pub moves: MoveState,
     /// State of the trees.
     pub tree: TreePosition,
+    /// State of the search.
+    pub search: Search,
 }
 
 /// The state of the trees of a run.
@@ -72,19 +77,32 @@ impl Position {
             seconds: 0.0,
             first_own: 0,
             history: Vec::new(),
+            objectives: Vec::new(),
             base,
             memo,
             edits,
             moves: MoveState::default(),
             tree: TreePosition::default(),
+            search: Search::default(),
         }
+    }
+
+    /// Adds the objective after a pass.
+    pub(super) fn add_objective(&mut self, objective: f64) {
+        if self.objectives.len() == 2 {
+            self.objectives.remove(0);
+        }
+        self.objectives.push(objective);
     }
 
     /// Refuses a position that is impossible for a run over these batches, since a file may hold anything.
     fn check(&self, n_batches: usize, n_statistics: usize) -> Result<()> {
         let damaged = |what: &str| Err(checkpoint(format!("it is damaged: {what}")));
-        if self.history.len() != self.pass || self.done >= n_batches.max(1) {
+        if self.history.len() != self.pass || self.done >= n_batches.max(1) || self.objectives.len() > 2 {
             return damaged("the pass it stopped in");
+        }
+        if !self.search.fits(n_statistics) {
+            return damaged("its search");
         }
         match self.edits.components() {
             Ok(ids) if self.memo.fits(&ids, n_statistics, n_batches) => {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::component::{ComponentId, EditLog};
+use crate::component::{ComponentId, Edit, EditLog};
 use crate::data::{BatchSource, Dataset, Moments, SeenBatches, SeenRows};
 use crate::error::{Error, Result};
 use crate::evidence;
@@ -11,7 +11,7 @@ use crate::executor::{Executor, InProcess};
 use crate::fit::position::{Identity, Position};
 use crate::fit::settings::Settings;
 use crate::fit::sizes::Sizes;
-use crate::fit::{Job, Run};
+use crate::fit::{DataAccess, Job, Run};
 use crate::fitted::{Fitted, Packs};
 use crate::grounds::{Grounds, check_form, check_same, survey};
 use crate::init::{Beginning, Init};
@@ -26,15 +26,15 @@ use crate::visits::LocalOptions;
 
 /// A prepared run that has not begun.
 pub(super) struct Prepared<'a, F: Scalar> {
-    job: &'a Job<'a, F>,
-    cancel: &'a Cancel,
+    pub(super) job: &'a Job<'a, F>,
+    pub(super) cancel: &'a Cancel,
     /// Settings of the run, with all that depends on the data decided.
     pub(super) settings: Settings,
     /// The coordinates of the rows, and the specification in them.
-    grounds: Grounds,
+    pub(super) grounds: Grounds,
     source: Box<dyn BatchSource<F> + 'a>,
     sizes: Sizes,
-    n_rows: usize,
+    pub(super) n_rows: usize,
     mass: f64,
     /// The model built from the specification.
     pub(super) model: Model<F>,
@@ -81,18 +81,6 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         Ok(Self { job, cancel, settings, grounds, source, sizes, n_rows: n, mass: data.mass, model, identity, moves })
     }
 
-    /// Refuses data that have changed since their moments were computed. A stream compares every reading itself.
-    ///
-    /// # Errors
-    /// [`Error::Source`]; [`Error::Cancelled`].
-    pub(super) fn check_data(&self) -> Result<()> {
-        let Job { specification, rows, .. } = *self.job;
-        if !rows.can_seek() {
-            return Ok(());
-        }
-        check_same(survey(specification, rows, self.cancel), self.grounds.fingerprint)
-    }
-
     /// Returns an executor of the batches in this process.
     pub(super) fn executor(&self) -> Result<InProcess<'_, F>> {
         InProcess::new(
@@ -123,19 +111,8 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         let Job { rows, init, settings, .. } = *self.job;
         let k = self.sizes.components;
         let edits = EditLog::with_components(k);
+        let mut memo = self.memo(&edits.components()?, init)?;
         let rows = SeenRows { rows, coordinates: &self.grounds.coordinates };
-        let beginning = Beginning {
-            model: &self.model,
-            data: &rows,
-            source: self.source.as_ref(),
-            ids: &edits.components()?,
-            keep: settings.local.keep,
-            by_batch: !settings.algorithm.estimates(),
-            mass: self.mass,
-            seed: settings.seed,
-            cancel: self.cancel,
-        };
-        let mut memo = beginning.memo(init)?;
         if !self.model.process.has_tail() {
             memo.drop_tail();
         }
@@ -148,6 +125,23 @@ impl<'a, F: Scalar> Prepared<'a, F> {
             position.moves.start_from(ComponentId(0), first_rows(&rows, settings)?);
         }
         Ok(position)
+    }
+
+    /// The memo of a start with these components.
+    fn memo(&self, ids: &[ComponentId], init: &Init<'_>) -> Result<Memo> {
+        let Job { rows, settings, .. } = *self.job;
+        let beginning = Beginning {
+            model: &self.model,
+            data: &SeenRows { rows, coordinates: &self.grounds.coordinates },
+            source: self.source.as_ref(),
+            ids,
+            keep: settings.local.keep,
+            by_batch: !settings.algorithm.estimates(),
+            mass: self.mass,
+            seed: settings.seed,
+            cancel: self.cancel,
+        };
+        beginning.memo(init)
     }
 
     /// The base measure of the first pass: the default, or, for parameters that are estimated, that of the fit from
@@ -206,6 +200,29 @@ impl<'a, F: Scalar> Prepared<'a, F> {
             error: run.error,
             packs: Packs::default(),
         }
+    }
+}
+
+impl<F: Scalar> DataAccess for Prepared<'_, F> {
+    /// A stream compares every reading itself.
+    fn check(&self) -> Result<()> {
+        let Job { specification, rows, .. } = *self.job;
+        if !rows.can_seek() {
+            return Ok(());
+        }
+        check_same(survey(specification, rows, self.cancel), self.grounds.fingerprint)
+    }
+
+    fn other_start(&self, most: usize, edits: &mut EditLog) -> Result<Option<(Memo, Parameters)>> {
+        let Some((labels, base)) = self.tree_labels()? else { return Ok(None) };
+        let n_clusters = labels.iter().max().map_or(0, |label| *label as usize + 1);
+        if n_clusters <= most {
+            return Ok(None);
+        }
+        let ids = edits.issue(n_clusters);
+        let memo = self.memo(&ids, &Init::Labels(&labels))?;
+        edits.push(Edit::Append { ids });
+        Ok(Some((memo, base)))
     }
 }
 

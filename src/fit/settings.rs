@@ -10,6 +10,8 @@ use crate::moves::Moves;
 use crate::responsibilities::Sparsity;
 use crate::visits::{LocalOptions, UnitOptions, WordOptions};
 
+/// Usual maximum number of passes with moves that add components.
+const PASSES_OF_A_SEARCH: usize = 500;
 /// Usual memory limit for distance bounds, bytes.
 pub(super) const BOUNDS_MEMORY: usize = 128 << 20;
 
@@ -76,7 +78,7 @@ impl Settings {
                 ..bare.local
             },
             units: UnitOptions::usual(specification, WordOptions::default())?,
-            max_passes: 100,
+            max_passes: if takes_moves { PASSES_OF_A_SEARCH } else { 100 },
             tol: 1e-6,
             ..bare
         })

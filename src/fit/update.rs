@@ -100,10 +100,11 @@ impl Fitted {
         earlier.ids = edits.components()?;
         let settings = Settings { local, units, max_passes: limits.max_passes, tol: limits.tol, ..Settings::default() };
         let identity = Identity::default();
-        let check_data = &|| check_same(moments(&table, needs, &allowed, missing, cancel), data.fingerprint);
+        let fingerprint = data.fingerprint;
+        let data = &|| check_same(moments(&table, needs, &allowed, missing, cancel), fingerprint);
         let position = Position::first(Memo::beside(earlier, 1), edits, model.base.parameters.clone());
         let (model, identity) = (model.clone(), &identity);
-        let engine = Engine { model, identity, settings: &settings, round: None, check_data, started };
+        let engine = Engine { model, identity, settings: &settings, round: None, data, started };
         let run = engine.run(&mut executor, position, &(), cancel)?;
         if run.history.is_empty() {
             return Err(Error::Cancelled);

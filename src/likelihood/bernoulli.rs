@@ -198,6 +198,7 @@ impl FromParameters for Betas {
 
 impl CountFamily for Betas {
     const ESTIMATE: &'static str = "probabilities";
+    const PRIOR_COUNTS: &'static [&'static str] = &["successes", "failures"];
     const FLAGS: bool = true;
 
     fn log_marginal(&self, component: Tallied<'_>) -> f64 {

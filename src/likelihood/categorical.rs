@@ -74,6 +74,7 @@ impl FromParameters for Levels {
 
 impl CountFamily for Levels {
     const ESTIMATE: &'static str = "probabilities";
+    const PRIOR_COUNTS: &'static [&'static str] = &["pseudo_counts"];
     fn codes(&self) -> Option<Codes> {
         Some(self.codes.clone())
     }

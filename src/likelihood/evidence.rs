@@ -39,6 +39,22 @@ pub trait Evidence {
     /// Returns parameters that do not lower the sum of the components' log marginal likelihoods minus [`GUARD`] times
     /// [`Evidence::divergence_of`], up to rounding.
     fn estimate(&self, given: &Given<'_>) -> Result<Parameters>;
+
+    /// Parameters of a base measure that is less certain of the components than `given.parameters` are (mathematics
+    /// 10.8). Only estimated parameters differ. `None` if there is no such base measure. The components are not needed.
+    fn loose(&self, _given: &Given<'_>, _by: Loosening) -> Result<Option<Parameters>> {
+        Ok(None)
+    }
+}
+
+/// How much less certain a base measure becomes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Loosening {
+    /// Expected variances, or pseudo-counts, are divided by this. The uncertainty about variances is that of the initial
+    /// base measure.
+    pub divisor: f64,
+    /// Maximum precision of the prior mean, in rows.
+    pub precision: f64,
 }
 
 /// Input of an estimate.
@@ -58,6 +74,11 @@ impl<'a> Given<'a> {
     /// Whether a parameter is estimated.
     pub fn is_free(&self, name: &str) -> bool {
         self.free.iter().any(|free| free == name)
+    }
+
+    /// A precision of the prior mean that lets components be far apart.
+    pub fn loose_precision(&self, now: f64, by: Loosening) -> f64 {
+        if self.is_free("mean_precision") { now.min(by.precision) } else { now }
     }
 
     /// The components with enough rows to inform the base measure.

@@ -23,6 +23,11 @@ pub fn dual_rate((a, b): (f64, f64), start: (f64, f64), (n, number, sum): (f64, 
     (0.5 * scale).max(least_rate(a, start.1))
 }
 
+/// The expected variance is the rate of precisions over this.
+pub fn expected_excess(shape: f64) -> f64 {
+    (shape - 1.0).max(shape / 3.0)
+}
+
 /// Lower limit of the rate for a shape, from the initial rate (mathematics 10.6).
 pub fn least_rate(shape: f64, start: f64) -> f64 {
     2.0 * FLOOR * shape * start

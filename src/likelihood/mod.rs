@@ -45,7 +45,7 @@ pub use categorical::Categorical;
 pub(crate) use counts::dirichlet_divergence;
 pub use diagonal_gaussian::DiagonalGaussian;
 pub(crate) use evidence::maximum_at;
-pub use evidence::{Caution, Evidence, GUARD, Given};
+pub use evidence::{Caution, Evidence, GUARD, Given, Loosening};
 pub use gaussian::Gaussian;
 pub use known_covariance_gaussian::KnownCovarianceGaussian;
 pub use multinomial::Multinomial;

@@ -108,6 +108,7 @@ impl FromParameters for Words {
 
 impl CountFamily for Words {
     const ESTIMATE: &'static str = "probabilities";
+    const PRIOR_COUNTS: &'static [&'static str] = &["pseudo_counts"];
 
     fn log_marginal(&self, component: Tallied<'_>) -> f64 {
         let words: f64 = component.sums.iter().sum();

@@ -114,6 +114,7 @@ impl Rates {
 
 impl CountFamily for Rates {
     const ESTIMATE: &'static str = "rate";
+    const PRIOR_COUNTS: &'static [&'static str] = &["shape", "rate"];
     const CAUTIONS: &'static [(&'static str, Caution)] = &[("shape", Caution::Kept)];
 
     fn log_marginal(&self, component: Tallied<'_>) -> f64 {

@@ -36,6 +36,11 @@ impl RowTable {
         Self { n_rows, dimension, values, sparse: None }
     }
 
+    /// A table of these values, `dimension` for each row, relative to the origin.
+    pub fn dense(values: Vec<f64>, dimension: usize) -> Self {
+        Self { n_rows: values.len() / dimension.max(1), dimension, values, sparse: None }
+    }
+
     /// Whether all columns of sparse rows are ascending columns of the table. Another thread may change an array
     /// between its check and its copy.
     pub fn has_its_columns(&self) -> bool {

@@ -1,5 +1,7 @@
 //! Makes fresh parts of a component from a subsample of its rows (mathematics 4.6.1).
 
+use serde::{Deserialize, Serialize};
+
 use crate::component::{ComponentId, Edit};
 use crate::data::RowUnits;
 use crate::error::Result;
@@ -29,13 +31,47 @@ const MIN_ROWS: f64 = 0.5;
 const SCREENED: usize = 1024;
 
 /// How parts are initialised.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PartsStart {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PartsStart {
     /// At most this many parts, by k-means++.
     Fresh(usize),
     /// Two parts, on either side of the plane across the leading principal component. By k-means++ for models without
     /// one.
     Bisector,
+    /// Two parts, on either side of the plane across the direction in which rows look least like a normal distribution.
+    Contrast,
+}
+
+/// Number of rows of a component for each part of [`PartsStart::Fresh`] beyond those that the move asks for.
+const ROWS_A_PART: f64 = 8.0;
+/// Maximum number of parts.
+const MOST_PARTS: usize = 40;
+
+/// How much is tried to split a component.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effort {
+    /// Few starts, because there will be other occasions.
+    Usual,
+    /// All starts with the usual number of parts.
+    Last,
+    /// All starts, with more and more parts.
+    Loose,
+}
+
+impl PartsStart {
+    /// What to try when this start did not lead to a gain, for a component with this count.
+    pub(super) fn next(self, effort: Effort, count: f64) -> Option<Self> {
+        match self {
+            Self::Fresh(fresh)
+                if effort == Effort::Loose && 2 * fresh <= MOST_PARTS && 2.0 * ROWS_A_PART * fresh as f64 <= count =>
+            {
+                Some(Self::Fresh(2 * fresh))
+            }
+            Self::Fresh(fresh) if fresh > 2 => Some(Self::Bisector),
+            Self::Fresh(_) | Self::Bisector => (effort != Effort::Usual).then_some(Self::Contrast),
+            Self::Contrast => None,
+        }
+    }
 }
 
 /// Makes parts of components.
@@ -47,6 +83,8 @@ pub(super) struct Creation<'a, F: Scalar> {
     pub sparsity: Sparsity,
     /// Whether a small sample may rule out a gain.
     pub screens: bool,
+    /// How much is tried.
+    pub effort: Effort,
     /// Whether to join parts that do not gain at once, because no later step does it.
     pub join: bool,
     /// Whether to return parts that do not gain, to be judged later under a re-estimated base measure.
@@ -56,7 +94,8 @@ pub(super) struct Creation<'a, F: Scalar> {
 
 impl<F: Scalar> Creation<'_, F> {
     /// Makes parts of the component at `place` with identities 0, 1, ..., largest first. They are fitted to a subsample
-    /// of its rows that is weighted up to its mass. Returns `None` if no split of the subsample improves its bound.
+    /// of its rows that is weighted up to its mass. Returns `None` if no split of the subsample improves its bound, from
+    /// this start or those after it.
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`].
@@ -66,19 +105,17 @@ impl<F: Scalar> Creation<'_, F> {
         bag: &Bag,
         start: PartsStart,
         choices: &mut dyn Choices,
-    ) -> Result<Option<Globals>> {
-        let starts = match start {
-            PartsStart::Fresh(fresh) if fresh > 2 => vec![start, PartsStart::Bisector],
-            PartsStart::Fresh(_) | PartsStart::Bisector => vec![start],
-        };
+    ) -> Result<Option<(Globals, PartsStart)>> {
+        let count = self.total.component(place).count;
+        let starts = std::iter::successors(Some(start), |start| start.next(self.effort, count));
         for start in starts {
-            let screens = self.screens && start != PartsStart::Bisector && bag.keys.len() >= 2 * SCREENED;
+            let screens = self.screens && matches!(start, PartsStart::Fresh(_)) && bag.keys.len() >= 2 * SCREENED;
             if screens && self.parts_of(place, &bag.smallest(SCREENED), start, choices)?.is_none() {
                 continue;
             }
             let parts = self.parts_of(place, bag, start, choices)?;
-            if parts.is_some() {
-                return Ok(parts);
+            if let Some(parts) = parts {
+                return Ok(Some((parts, start)));
             }
         }
         Ok(None)
@@ -109,7 +146,7 @@ impl<F: Scalar> Creation<'_, F> {
         start: PartsStart,
         choices: &mut dyn Choices,
     ) -> Result<Option<Globals>> {
-        let labels = self.start(units, self.total.component(place), start, choices)?;
+        let Some(labels) = self.start(units, self.total.component(place), start, choices)? else { return Ok(None) };
         let fresh = labels.iter().max().map_or(0, |label| label + 1);
         let ids: Vec<ComponentId> = (0..fresh).map(ComponentId).collect();
         let mut summary = self.run(units, &ids, &FromLabels { labels: &labels }, Keep::Summary)?;
@@ -166,22 +203,28 @@ impl<F: Scalar> Creation<'_, F> {
         Ok(Some(Globals::new(self.model, &joined, ITERATIONS as u64)))
     }
 
-    /// The initial label of every row.
+    /// The initial label of every row; `None` if there is no such start.
     fn start(
         &self,
         units: &RowUnits<'_, F>,
         target: Sufficient<'_>,
         start: PartsStart,
         choices: &mut dyn Choices,
-    ) -> Result<Vec<u32>> {
+    ) -> Result<Option<Vec<u32>>> {
         let metric = self.model.likelihood.metric(target)?;
         let fresh = match (start, &metric) {
-            (PartsStart::Bisector, Metric::Columns(factors)) => return seeding::bisect(self.model, units, factors),
+            (PartsStart::Bisector, Metric::Columns(factors)) => {
+                return seeding::bisect(self.model, units, factors).map(Some);
+            }
+            (PartsStart::Contrast, Metric::Columns(factors)) => {
+                return seeding::contrast(self.model, units, factors, choices);
+            }
+            (PartsStart::Contrast, _) => return Ok(None),
             (PartsStart::Bisector, _) => 2,
             (PartsStart::Fresh(fresh), _) => fresh.min((units.len() / 2).max(2)),
         };
         let ids: Vec<ComponentId> = (0..fresh as u32).map(ComponentId).collect();
-        seeding::labels(self.model, units, &metric, &ids, choices, self.cancel)
+        seeding::labels(self.model, units, &metric, &ids, choices, self.cancel).map(Some)
     }
 
     /// A local step over the subsample that keeps the best `width` parts of each row.

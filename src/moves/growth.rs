@@ -3,9 +3,9 @@
 use crate::component::ComponentId;
 use crate::error::Result;
 use crate::evidence;
-use crate::moves::create::{Creation, PartsStart};
+use crate::moves::create::{Creation, Effort};
 use crate::moves::parts::Verdict;
-use crate::moves::{Collect, MoveKind, MoveState, Planning, Proposal, Report, Round, Settling, parts};
+use crate::moves::{Collect, MoveKind, MoveState, PartsStart, Planning, Proposal, Report, Round, Settling, parts};
 use crate::parallel::try_map;
 use crate::rng::{Purpose, key, stream};
 use crate::simd::Scalar;
@@ -75,7 +75,9 @@ impl<F: Scalar> Planning<'_, '_, F> {
         let ahead = self.looks_ahead() && !join && total.n_components() <= FEW;
         let model = if ahead { &evidence::unsure(&round.model, total)? } else { &round.model };
         let screens = !self.is_last_round();
-        let creation = Creation { model, total, sparsity: round.sparsity, screens, join, ahead, cancel: round.cancel };
+        let (sparsity, cancel) = (round.sparsity, round.cancel);
+        let effort = round.effort(self.state, self.pass);
+        let creation = Creation { model, total, sparsity, screens, effort, join, ahead, cancel };
         let max_rows = round.subsample().max_rows;
         let created = try_map(chosen.len(), |index| {
             let (id, k, start) = chosen[index];
@@ -87,8 +89,8 @@ impl<F: Scalar> Planning<'_, '_, F> {
         })?;
         for (&(target, k, _), (parts, mass)) in chosen.iter().zip(created) {
             let thorough = mass >= ALL * total.counts[k];
-            if let Some(parts) = parts {
-                self.plan.proposals.push(Proposal { kind: kind.clone(), target, parts, thorough });
+            if let Some((parts, start)) = parts {
+                self.plan.proposals.push(Proposal { kind: kind.clone(), target, parts, start, thorough });
             } else {
                 self.state.memory(kind).failed(target, total.counts[k], self.pass, thorough);
                 self.state.refuse_early(kind, "no split improved the bound", 1);
@@ -133,7 +135,10 @@ impl<F: Scalar> Settling<'_, '_, F> {
                 Verdict::Accepted => self.state.forget(target),
                 // A better proposal was accepted first; this one may be tried again.
                 Verdict::Later => {}
-                Verdict::NoGain => refuse(self.state, proposal, counts[&target], self.pass),
+                Verdict::NoGain => {
+                    let effort = self.round.effort(self.state, self.pass);
+                    refuse(self.state, proposal, counts[&target], self.pass, effort);
+                }
             }
             if proposal.parts.ids.iter().any(|part| self.owner.get(part).is_some_and(|id| *id != target)) {
                 self.touched.insert(target);
@@ -146,17 +151,28 @@ impl<F: Scalar> Settling<'_, '_, F> {
     }
 }
 
-/// Records that a proposal did not gain. If it had more than two parts, bisection is tried next.
-fn refuse(state: &mut MoveState, proposal: &Proposal, count: f64, pass: usize) {
+/// Records that a proposal did not gain, and with which start the next parts are made, if any is left.
+fn refuse(state: &mut MoveState, proposal: &Proposal, count: f64, pass: usize, effort: Effort) {
     let memory = state.memory(&proposal.kind);
-    if proposal.parts.ids.len() > 2 {
-        memory.try_second(proposal.target);
-    } else {
-        memory.failed(proposal.target, count, pass, proposal.thorough);
+    // Two of many parts are as good as halves.
+    let is_halved = proposal.parts.ids.len() <= 2 && proposal.start != PartsStart::Contrast;
+    let start = if is_halved { PartsStart::Bisector } else { proposal.start };
+    match start.next(effort, count) {
+        Some(next) => memory.try_next(proposal.target, next),
+        None => memory.failed(proposal.target, count, pass, proposal.thorough),
     }
 }
 
 impl<F: Scalar> Round<'_, F> {
+    /// How much is tried to split a component in `pass`.
+    pub(super) fn effort(&self, state: &MoveState, pass: usize) -> Effort {
+        match (self.model.base.is_held, state.is_in_last_round(pass)) {
+            (true, _) => Effort::Loose,
+            (false, true) => Effort::Last,
+            (false, false) => Effort::Usual,
+        }
+    }
+
     /// Whether rows are available of a component that may be split in `pass`.
     pub(super) fn has_untried(&self, state: &MoveState, total: &Summary, pass: usize) -> bool {
         let kinds = self.growing();

@@ -1,10 +1,11 @@
 //! Records which components have been tried without success, and when they may be tried again (mathematics 4.10).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::component::ComponentId;
+use crate::moves::PartsStart;
 
 /// Number of passes before a component may be tried again after its first failure. The number doubles with each further
 /// failure.
@@ -27,8 +28,8 @@ struct Failure {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Failures {
     failures: BTreeMap<ComponentId, Failure>,
-    /// Components for which the first method failed, so that the second is tried next.
-    second: BTreeSet<ComponentId>,
+    /// How the next parts start of components for which other starts failed.
+    next: BTreeMap<ComponentId, PartsStart>,
 }
 
 impl Failures {
@@ -53,20 +54,20 @@ impl Failures {
             .retain(|&id, failure| failure.thorough && (count(id) - failure.count).abs() <= SAME * failure.count);
     }
 
-    /// Records that a component is to be tried with the second method next.
-    pub fn try_second(&mut self, id: ComponentId) {
-        self.second.insert(id);
+    /// Records how the next parts of a component start.
+    pub fn try_next(&mut self, id: ComponentId, start: PartsStart) {
+        self.next.insert(id, start);
     }
 
-    /// Returns whether the second method is to be tried next, and clears the record.
-    pub fn take_second(&mut self, id: ComponentId) -> bool {
-        self.second.remove(&id)
+    /// Returns how the next parts of a component start if other starts failed, and clears the record.
+    pub fn take_next(&mut self, id: ComponentId) -> Option<PartsStart> {
+        self.next.remove(&id)
     }
 
     /// Forgets a component whose identity now stands for another one.
     pub fn forget(&mut self, id: ComponentId) {
         self.forget_failures(id);
-        self.second.remove(&id);
+        self.next.remove(&id);
     }
 
     /// Forgets the failures of a component.

@@ -14,6 +14,7 @@
 mod adoption;
 mod bags;
 mod collect;
+mod contrast;
 mod create;
 mod deal;
 mod finder;
@@ -48,6 +49,7 @@ use crate::simd::Scalar;
 
 pub use crate::payload::{Content, Payload};
 pub use bags::{Bag, Collect, Subsample};
+pub use create::PartsStart;
 pub use deal::Visited;
 pub use finder::Finder;
 pub use judge::{Judge, Part, is_gain, tried};

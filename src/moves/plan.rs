@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::component::ComponentId;
 use crate::global_step::Globals;
-use crate::moves::{Bag, Collect, MoveKind, Payloads};
+use crate::moves::{Bag, Collect, MoveKind, PartsStart, Payloads};
 use crate::suffstats::{PairGaps, Summary};
 
 /// The plan of one pass. It is small enough to send to a worker, and the same for every batch.
@@ -33,6 +33,8 @@ pub struct Proposal {
     pub target: ComponentId,
     /// The parts, under the identities that they take if accepted.
     pub parts: Globals,
+    /// How the parts started.
+    pub start: PartsStart,
     /// Whether the parts were made from all rows of the component.
     pub thorough: bool,
 }

@@ -39,7 +39,7 @@ impl<F: Scalar> Round<'_, F> {
 
     /// Whether the base measure is estimated.
     pub(super) fn estimates(&self) -> bool {
-        self.model.base.estimated.is_some()
+        self.model.base.estimated.is_some() && !self.model.base.is_held
     }
 
     /// Refuses a state that is impossible for such a run, since files may hold anything.

@@ -7,6 +7,7 @@ use crate::init::Seeder;
 use crate::likelihood::Metric;
 use crate::linalg::symmetric_eigen;
 use crate::model::Model;
+use crate::moves::contrast;
 use crate::parallel::Cancel;
 use crate::rng::Choices;
 use crate::simd::Scalar;
@@ -67,6 +68,22 @@ pub(super) fn bisect<F: Scalar>(model: &Model<F>, units: &RowUnits<'_, F>, facto
     let axis = &vectors[(d - 1) * d..];
     let side = |row: &[f64]| row.iter().zip(&mean).zip(axis).map(|((x, m), u)| (x - m) * u).sum::<f64>() > 0.0;
     Ok(points.rows().map(|(row, _)| u32::from(side(row))).collect())
+}
+
+/// Labels 0 and 1 on either side of a plane across the direction in which the rows look least like a normal
+/// distribution. `None` if there are too few rows for such a direction to mean anything.
+pub(super) fn contrast<F: Scalar>(
+    model: &Model<F>,
+    units: &RowUnits<'_, F>,
+    factors: &[f64],
+    choices: &mut dyn Choices,
+) -> Result<Option<Vec<u32>>> {
+    let d = units.dimension();
+    if units.len() < contrast::ROWS_PER_COLUMN * d {
+        return Ok(None);
+    }
+    let points = Points::scaled(model, units, factors);
+    contrast::labels(d, &points.values, &points.masses, choices)
 }
 
 /// Rows as points with a distance.

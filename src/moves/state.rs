@@ -58,6 +58,12 @@ impl MoveState {
         self.memories.values_mut().for_each(Failures::clear);
     }
 
+    /// Forgets all failures, for a run that goes on under another base measure.
+    pub fn start_over(&mut self) {
+        self.end_waits();
+        self.last_round = None;
+    }
+
     /// Whether `pass` belongs to the last round, in which everything is tried once more. Rows for parts are collected
     /// in its first pass.
     pub(super) fn is_in_last_round(&self, pass: usize) -> bool {

@@ -222,7 +222,7 @@ fn run_watched(
     let model = model.clone();
     let position = Position::first(memo, edits, model.base.parameters.clone());
     let (identity, settings, started) = (&identity, &settings, Instant::now());
-    let engine = Engine { model, identity, settings, round: None, check_data: &|| Ok(()), started };
+    let engine = Engine { model, identity, settings, round: None, data: &|| Ok(()), started };
     engine.run(&mut executor, position, observer, cancel)
 }
 

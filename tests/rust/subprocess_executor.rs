@@ -253,7 +253,7 @@ fn run(
     let settings = Settings { local, units, max_passes: PASSES, shuffle: true, seed: 2, ..Settings::default() };
     let model = model.clone();
     let (identity, settings, started) = (&identity, &settings, Instant::now());
-    let engine = Engine { model, identity, settings, round, check_data: &|| Ok(()), started };
+    let engine = Engine { model, identity, settings, round, data: &|| Ok(()), started };
     engine.run(executor, position, observer, &cancel).expect("a fit")
 }
 

@@ -207,7 +207,7 @@ fn run(
     let settings = Settings { local: OPTIONS, max_passes: 6, shuffle: true, seed: 4, ..Settings::default() };
     let (identity, started) = (&Identity::default(), Instant::now());
     let (model, round, settings) = (model.clone(), Some(round), &settings);
-    let engine = Engine { model, identity, settings, round, check_data: &|| Ok(()), started };
+    let engine = Engine { model, identity, settings, round, data: &|| Ok(()), started };
     engine.run(executor, position.unwrap_or_else(start), observer, &cancel).expect("finite rows")
 }
 

@@ -8,7 +8,7 @@ from stickbreak import checks
 from stickbreak.errors import StepSizeWarning
 from stickbreak.io.requests import Settings
 from stickbreak.model.model import Model
-from stickbreak.run.moves import Move
+from stickbreak.run.moves import Birth, Move, Split
 from stickbreak.run.units import KdTree, Words, check_units, tree_of, words_of
 
 MEBIBYTE = 1024 * 1024
@@ -25,7 +25,8 @@ class Algorithm:
     bounds_memory: int = 128 * MEBIBYTE
     moves: tuple[Move, ...] = ()
     units: KdTree | Words | Literal["auto"] | None = None
-    max_passes: int = 100
+    # Set on construction, to a number that depends on the moves.
+    max_passes: int = None  # type: ignore[assignment]
     tol: float = 1e-6
 
     def __post_init__(self) -> None:
@@ -38,7 +39,8 @@ class Algorithm:
         self._set("bounds_memory", checks.integer("bounds_memory", self.bounds_memory, minimum=0))
         self._check_moves()
         check_units(self.units)
-        self._set("max_passes", checks.integer("max_passes", self.max_passes, minimum=0))
+        passes = self._usual_passes() if self.max_passes is None else self.max_passes
+        self._set("max_passes", checks.integer("max_passes", passes, minimum=0, or_else=["None"]))
         self._set("tol", checks.non_negative("tol", self.tol))
 
     def _to_core(self, n_components: int | None, seeds: list[int], threads: int | None) -> Settings:
@@ -61,6 +63,10 @@ class Algorithm:
             "seeds": seeds,
             "threads": threads,
         }
+
+    def _usual_passes(self) -> int:
+        """Return the default of `max_passes`. A search for more components takes many passes over few rows."""
+        return 500 if any(isinstance(move, Birth | Split) for move in self.moves) else 100
 
     def _check_model(self, model: Model) -> None:
         """Refuse moves of a model with documents, and words as units of one without. The core refuses the rest."""
@@ -119,8 +125,8 @@ class Full(Algorithm):
         or, with None, every row by itself. Trees take dense rows without missing values, and use no distance bounds.
         "auto" is `KdTree()` if there are more than 16,384 rows in memory and a trial on that many needs fewer than one
         node for nine rows; else None. For a `TopicModel`: the words of documents; None is `Words()`.
-    max_passes : int
-        Maximum number of passes over the data. 0 gives the state after the first update of the components.
+    max_passes : int, optional
+        Maximum number of passes over the data. Default: 500 with `Birth` or `Split`, else 100. 0 gives the state after the first update of the components.
     tol : float
         Stop after a pass that gains less than this many nats per unit of weight. 0 never stops early. With moves, also
         wait until no move is accepted or left to try. For a `TopicModel` the unit of weight is a word.

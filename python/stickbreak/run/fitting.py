@@ -82,9 +82,13 @@ def fit(
     after the last batch, with `stop_reason` INTERRUPTED. Its bound may be above that of the last record. During the
     start there is no state yet, and KeyboardInterrupt is raised.
 
-    The `stop_reason` MAX_PASSES means that the passes ran out (by default 100) while the bound still rose or moves were
-    left to try. A `ConvergenceWarning` states the last rise. ``sb.fit(model, data, algorithm, init=fit)`` continues
-    from there. `Stochastic` always ends this way.
+    When births find nothing more, they are tried once more under a prior that is less certain of the components, and a
+    table of at most 2000 rows and six columns also from the clusters of a tree. The best state is kept. Until another
+    one is better, the `history` shows that state.
+
+    The `stop_reason` MAX_PASSES means that the passes ran out (by default 500, or 100 without births) while the bound
+    still rose or moves were left to try. A `ConvergenceWarning` states the last rise. ``sb.fit(model, data, algorithm,
+    init=fit)`` continues from there. `Stochastic` always ends this way.
 
     Under stick-breaking priors (`DirichletProcess`, `PitmanYor`) components are sorted by decreasing count after every
     pass, because the bound is then highest. So component k of the fit is not label k of `init`, except with

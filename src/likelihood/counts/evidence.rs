@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::likelihood::Frame;
 use crate::likelihood::counts::family::{CountFamily, Counts};
 use crate::likelihood::counts::tally::Tallied;
-use crate::likelihood::evidence::{Caution, Evidence, GUARD, Given, maximum_at};
+use crate::likelihood::evidence::{Caution, Evidence, GUARD, Given, Loosening, maximum_at};
 use crate::parallel::map;
 use crate::parameters::Parameters;
 use crate::registry::Range;
@@ -37,6 +37,17 @@ impl<M: CountFamily> Evidence for Counts<M> {
         let (now, start) = (self.of_parameters(given.parameters)?, self.of_parameters(given.start)?);
         let components: Vec<Tallied<'_>> = occupied.iter().map(|component| self.tally().of(*component)).collect();
         Ok(now.estimate(&components, &start, given))
+    }
+
+    fn loose(&self, given: &Given<'_>, by: Loosening) -> Result<Option<Parameters>> {
+        if !M::PRIOR_COUNTS.iter().all(|name| given.is_free(name)) {
+            return Ok(None);
+        }
+        let mut found = given.parameters.clone();
+        for name in M::PRIOR_COUNTS {
+            found.map_numbers(name, |count| (count / by.divisor).max(PSEUDO_COUNTS.least));
+        }
+        Ok(Some(found))
     }
 }
 

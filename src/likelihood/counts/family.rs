@@ -36,6 +36,8 @@ pub trait CountFamily: FromParameters + Debug + Send + Sync + 'static {
     const ESTIMATE: &'static str;
     /// See [`Evidence::cautions`].
     const CAUTIONS: &'static [(&'static str, Caution)] = &[];
+    /// Parameters that act as counts before the data.
+    const PRIOR_COUNTS: &'static [&'static str];
     /// Whether all values are 0 or 1.
     const FLAGS: bool = false;
 

@@ -3,8 +3,10 @@
 use crate::error::Result;
 use crate::likelihood::FromParameters;
 use crate::likelihood::diagonal_gaussian::{DiagonalGaussian, NormalGamma};
-use crate::likelihood::evidence::{Caution, Evidence, Given};
-use crate::likelihood::gamma_evidence::{GammaMoments, dual_rate, gamma_divergence, least_rate, shape};
+use crate::likelihood::evidence::{Caution, Evidence, Given, Loosening};
+use crate::likelihood::gamma_evidence::{
+    GammaMoments, dual_rate, expected_excess, gamma_divergence, least_rate, shape,
+};
 use crate::likelihood::mean_evidence::{MeanTerm, mean_divergence, mean_precision};
 use crate::parameters::{Parameters, Value, vector};
 use crate::suffstats::Sufficient;
@@ -84,6 +86,25 @@ impl Evidence for DiagonalGaussian {
             found = found.with([("rate", vector(moments.iter().zip(start.prior()).map(rate).collect()))]);
         }
         Ok(found)
+    }
+
+    fn loose(&self, given: &Given<'_>, by: Loosening) -> Result<Option<Parameters>> {
+        let start = Self::build(given.start, self.frame().clone())?;
+        let (Some(first), Some(now)) = (start.prior().first(), self.prior().first()) else { return Ok(None) };
+        if !given.is_free("rate") {
+            return Ok(None);
+        }
+        let shape = if given.is_free("shape") { first.shape } else { now.shape };
+        let times = expected_excess(shape) / expected_excess(now.shape) / by.divisor;
+        let rate =
+            |(prior, start): (&NormalGamma, &NormalGamma)| (times * prior.rate).max(least_rate(shape, start.rate));
+        let rates = self.prior().iter().zip(start.prior()).map(rate).collect();
+        let precision = given.loose_precision(now.kappa, by);
+        Ok(Some(given.parameters.with([
+            ("shape", Value::Number(shape)),
+            ("rate", vector(rates)),
+            ("mean_precision", Value::Number(precision)),
+        ])))
     }
 }
 

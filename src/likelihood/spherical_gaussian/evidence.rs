@@ -2,8 +2,10 @@
 
 use crate::error::Result;
 use crate::likelihood::FromParameters;
-use crate::likelihood::evidence::{Caution, Evidence, GUARD, Given, maximum_at};
-use crate::likelihood::gamma_evidence::{GammaMoments, dual_rate, gamma_divergence, least_rate, shape};
+use crate::likelihood::evidence::{Caution, Evidence, GUARD, Given, Loosening, maximum_at};
+use crate::likelihood::gamma_evidence::{
+    GammaMoments, dual_rate, expected_excess, gamma_divergence, least_rate, shape,
+};
 use crate::likelihood::mean_evidence::{MeanTerm, mean_divergence, mean_precision};
 use crate::likelihood::spherical_gaussian::{Base, Centred, SphericalGaussian, SphericalPosterior};
 use crate::parameters::{Parameters, Value};
@@ -127,5 +129,20 @@ impl Evidence for SphericalGaussian {
             found = found.with([("rate", Value::Number(rate))]);
         }
         Ok(found)
+    }
+
+    fn loose(&self, given: &Given<'_>, by: Loosening) -> Result<Option<Parameters>> {
+        if !given.is_free("rate") {
+            return Ok(None);
+        }
+        let (start, prior) = (Self::build(given.start, self.frame.clone())?.prior, &self.prior);
+        let shape = if given.is_free("shape") { start.shape } else { prior.shape };
+        let rate = (expected_excess(shape) / expected_excess(prior.shape) / by.divisor * prior.rate)
+            .max(least_rate(shape, start.rate));
+        let mut found = given.parameters.with([("shape", Value::Number(shape)), ("rate", Value::Number(rate))]);
+        if self.base == Base::Conjugate {
+            found = found.with([("mean_precision", Value::Number(given.loose_precision(prior.kappa, by)))]);
+        }
+        Ok(Some(found))
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::likelihood::Frame;
-use crate::likelihood::evidence::{Caution, Evidence, GUARD, Given, dual_root, maximum_at};
+use crate::likelihood::evidence::{Caution, Evidence, GUARD, Given, Loosening, dual_root, maximum_at};
 use crate::likelihood::mean_evidence::{MeanTerm, mean_precision};
 use crate::likelihood::ridge::FLOOR;
 use crate::likelihood::wishart::model::NormalWishartModel;
@@ -243,6 +243,26 @@ impl<M: NormalWishartModel> Evidence for M {
             found = found.with([("scale", table(d, symmetric(d, &scale)))]);
         }
         Ok(found)
+    }
+
+    fn loose(&self, given: &Given<'_>, by: Loosening) -> Result<Option<Parameters>> {
+        if !given.is_free("scale") {
+            return Ok(None);
+        }
+        let (start, prior) = (rebuilt(self, given.start)?, self.prior());
+        let d = prior.dimension();
+        let dof = if given.is_free("dof") { start.prior().dof } else { prior.dof };
+        // The expected covariance is the scale over this.
+        let excess = |dof: f64| (dof - d as f64 - 1.0).max(dof / (d as f64 + 2.0));
+        let times = excess(dof) / excess(prior.dof) / by.divisor;
+        let scale = prior.scale().iter().map(|value| times * value).collect();
+        let scale = above_floor(d, scale, dof, start.prior())?;
+        let mut found = given.parameters.with([("dof", Value::Number(dof)), ("scale", table(d, symmetric(d, &scale)))]);
+        if self.n_sums() > 0 {
+            let precision = given.loose_precision(prior.inverse_kappa.recip(), by);
+            found = found.with([("mean_precision", Value::Number(precision))]);
+        }
+        Ok(Some(found))
     }
 }
 

@@ -6,8 +6,7 @@ use super::merge;
 use crate::component::position;
 use crate::error::Result;
 use crate::moves::adoption::{self, Adoption};
-use crate::moves::create::PartsStart;
-use crate::moves::{Move, MoveKind, MoveState, Planning, Report, RunShape, Settling, Subsample};
+use crate::moves::{Move, MoveKind, MoveState, PartsStart, Planning, Report, RunShape, Settling, Subsample};
 use crate::parameters::Parameters;
 use crate::registry::{DefaultValue, Entry, Feature, Parameter, ParameterKind, Range, Support};
 use crate::simd::Scalar;
@@ -121,7 +120,7 @@ impl<F: Scalar> Move<F> for Birth {
         let mut chosen = planning.ready(&KIND);
         chosen.truncate(planning.room(self.fresh).min(most));
         let memory = planning.state.memory(&KIND);
-        let mut start = |id| if memory.take_second(id) { PartsStart::Bisector } else { PartsStart::Fresh(self.fresh) };
+        let mut start = |id| memory.take_next(id).unwrap_or(PartsStart::Fresh(self.fresh));
         let chosen: Vec<_> = chosen.into_iter().map(|(id, k)| (id, k, start(id))).collect();
         planning.create(&KIND, &chosen, self.adopt)
     }

@@ -1,8 +1,7 @@
 //! Splits: replace a component by two halves (mathematics 4.8).
 
 use crate::error::Result;
-use crate::moves::create::PartsStart;
-use crate::moves::{Move, MoveKind, Planning, Report, Settling, Subsample};
+use crate::moves::{Move, MoveKind, PartsStart, Planning, Report, Settling, Subsample};
 use crate::parameters::Parameters;
 use crate::registry::{DefaultValue, Entry, Feature, Parameter, ParameterKind, Support};
 use crate::rng::{Choices, Purpose, stream};
@@ -50,7 +49,8 @@ impl<F: Scalar> Move<F> for Split {
         for _ in 0..self.candidates.min(planning.room(2)).min(ready.len()) {
             let counts: Vec<f64> = ready.iter().map(|&(_, k)| planning.total().counts[k]).collect();
             let (id, k) = ready.remove(generator.choose(&counts));
-            chosen.push((id, k, PartsStart::Bisector));
+            let start = planning.state.memory(&KIND).take_next(id).unwrap_or(PartsStart::Bisector);
+            chosen.push((id, k, start));
         }
         planning.create(&KIND, &chosen, false)
     }

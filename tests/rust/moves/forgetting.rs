@@ -92,7 +92,7 @@ fn run(case: Case, n_batches: usize, options: LocalOptions, bits: u8, seed: u64,
     let (model, identity) = (problem.model.clone(), &Identity::default());
     let base = model.base.parameters.clone();
     let (settings, started) = (&settings, Instant::now());
-    let engine = Engine { model, identity, settings, round, check_data: &|| Ok(()), started };
+    let engine = Engine { model, identity, settings, round, data: &|| Ok(()), started };
     let inner = InProcess::new(&RowKind, &problem.model, &source, options, cancel.clone())
         .expect("batches that can be replayed");
     let mut executor = Forgetful { inner, forgets, visits: 0 };

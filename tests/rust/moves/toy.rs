@@ -193,7 +193,7 @@ impl Setting<'_> {
         let settings = Settings { max_passes: 8, shuffle: true, seed, ..Settings::default() };
         let (identity, round) = (&Identity::default(), Some(round));
         let (settings, started) = (&settings, Instant::now());
-        let engine = Engine { model, identity, settings, round, check_data: &|| Ok(()), started };
+        let engine = Engine { model, identity, settings, round, data: &|| Ok(()), started };
         if wire {
             engine.run(&mut executor, position, observer, &cancel)
         } else {

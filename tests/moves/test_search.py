@@ -1,0 +1,70 @@
+"""The search after the moves are exhausted: a loose prior, and a start from a tree (mathematics 10.8 and 10.9)."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stickbreak as sb
+
+Rows = np.ndarray
+
+
+def clusters(centres: Rows, n: int, deviation: float, seed: int) -> tuple[Rows, Rows]:
+    """Return `n` rows around each centre, and labels."""
+    noise = np.random.default_rng(seed).normal(size=(n * len(centres), centres.shape[1]))
+    return np.repeat(centres, n, axis=0) + deviation * noise, np.repeat(np.arange(len(centres)), n)
+
+
+def grid(*sides: int) -> Rows:
+    """Return centres at a distance of 4 from their neighbours."""
+    return 4.0 * np.stack(np.meshgrid(*map(np.arange, sides), indexing="ij"), axis=-1).reshape(-1, len(sides))
+
+
+def objective(fit: sb.Fit) -> float:
+    return fit.history[-1].objective
+
+
+def default(rows: Rows, likelihood: Any = None, **options: Any) -> sb.Fit:
+    return sb.fit(sb.Mixture(likelihood or sb.Gaussian()), rows, progress=False, **options)
+
+
+def check_found(rows: Rows, labels: Rows, likelihood: Any = None) -> sb.Fit:
+    """Check that the default call ends where a start from the labels does, and that its objective never falls."""
+    found, told = default(rows, likelihood), default(rows, likelihood, init=labels)
+    assert objective(found) == pytest.approx(objective(told), abs=2.0)
+    objectives = [record.objective for record in found.history]
+    assert all(now >= before - 1e-6 * abs(before) for before, now in zip(objectives, objectives[1:], strict=False))
+    assert found.history[-1].elbo == pytest.approx(found.elbo)
+    assert found.history[-1].n_components == found.n_components
+    return found
+
+
+def test_a_grid_of_clusters() -> None:
+    """Its first components are rows of the grid, after which the estimated prior refuses every split."""
+    found = check_found(*clusters(grid(5, 8), 25, 0.5, seed=0))
+    assert found.n_occupied == 40
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sides", [(7, 7), (10, 10), (4, 4, 4)])
+def test_more_grids(sides: tuple[int, ...]) -> None:
+    check_found(*clusters(grid(*sides), 25, 0.5, seed=1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("likelihood", [sb.DiagonalGaussian(), sb.SphericalGaussian()])
+def test_a_grid_under_other_covariances(likelihood: Any) -> None:
+    check_found(*clusters(grid(5, 8), 25, 0.5, seed=0), likelihood)
+
+
+def test_whitened_clusters() -> None:
+    """Every direction has the same variance, so that only the shape along one of them shows two clusters."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(2, size=700)
+    rows = rng.normal(size=(700, 15)) + 8.0 * np.eye(15)[0] * labels[:, None]
+    left, _, right = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
+    found = check_found(np.sqrt(700) * left @ right, labels)
+    assert found.n_occupied == 2
+
+
