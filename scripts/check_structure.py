@@ -24,7 +24,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("objective", "registry", "parameters", "scoring", "likelihood", "process", "model"),
     ("grounds", "elbo", "evidence", "local_step", "global_step", "init"),
     ("moves",),
-    ("visits", "executor", "fitted", "events", "fit", "mcmc"),
+    ("visits", "executor", "fitted", "events", "identity", "mcmc", "fit", "estimate"),
 )
 
 

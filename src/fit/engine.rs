@@ -9,11 +9,13 @@ use crate::error::{Error, Result};
 use crate::events::{Event, Observer};
 use crate::evidence;
 use crate::executor::Executor;
-use crate::fit::position::{Identity, Position};
-use crate::fit::search::{Best, Stage};
+use crate::fit::position::Position;
+use crate::fit::run::Run;
 use crate::fit::settings::Settings;
+use crate::fit::stages::{BestState, Stage};
 use crate::fitted::{Record, StopReason};
 use crate::global_step::Globals;
+use crate::identity::Identity;
 use crate::local_step::Work;
 use crate::memo::Memo;
 use crate::model::Model;
@@ -49,8 +51,8 @@ pub trait DataAccess {
     /// [`Error::Source`]; [`Error::Cancelled`].
     fn check(&self) -> Result<()>;
 
-    /// Another start, if there is one with more than `most` components: its memo, for components that it issues, and the
-    /// parameters of its base measure.
+    /// Another start, if there is one with more than `most` components: its memo, for components that it issues, and
+    /// the parameters of its base measure.
     ///
     /// # Errors
     /// [`Error::Cancelled`]; [`Error::Source`].
@@ -64,23 +66,6 @@ impl<T: Fn() -> Result<()>> DataAccess for T {
     fn check(&self) -> Result<()> {
         self()
     }
-}
-
-/// Result of a run.
-#[derive(Debug, Clone)]
-pub struct Run {
-    /// The summary that produced the components.
-    pub summary: Summary,
-    /// Bound of the summary, nats; NaN if the summary does not cover all data.
-    pub elbo: f64,
-    /// Final parameters of the base measure.
-    pub base: Parameters,
-    /// One record per pass.
-    pub history: Vec<Record>,
-    /// Why the run ended.
-    pub stop_reason: StopReason,
-    /// The error of the source, for [`StopReason::SourceError`].
-    pub error: Option<Error>,
 }
 
 impl<F: Scalar> Engine<'_, F> {
@@ -101,13 +86,7 @@ impl<F: Scalar> Engine<'_, F> {
         if let Some(round) = &self.round {
             round.check(&position.moves, &position.memo.total().ids)?;
         }
-        if position.base != self.model.base.parameters {
-            let failed = |_| Error::Checkpoint { message: "it is damaged: its base measure".to_owned() };
-            self.adopt(self.model.with_base(position.base.clone()).map_err(failed)?);
-        }
-        if position.search.stage == Stage::Loose {
-            self.adopt(self.model.holding(true));
-        }
+        self.adopt_of(&position)?;
         if position.pass == 0 && position.done == 0 && self.settings.max_passes > 0 {
             self.reorder(&mut position)?;
         }
@@ -126,12 +105,12 @@ impl<F: Scalar> Engine<'_, F> {
                     error = Some(failure);
                     break StopReason::SourceError;
                 }
-                Err(failure) => return Err(failure),
+                Err(failure) => return position.rescued(failure),
             }
-            self.reorder(&mut position)?;
-            let reports = self.move_on(&mut position)?;
-            let gain = self.raise_evidence(&mut position);
-            let record = self.record(&mut position, reports, gain)?;
+            let record = match self.finish_pass(&mut position) {
+                Ok(record) => record,
+                Err(failure) => return position.rescued(failure),
+            };
             position.history.push(record.clone());
             position.tree.wait();
             (position.pass, position.done, position.work) = (position.pass + 1, 0, Work::default());
@@ -151,13 +130,7 @@ impl<F: Scalar> Engine<'_, F> {
         }
         let last = position.objectives.last().copied().unwrap_or(f64::NAN);
         if let Some(best) = position.search.better_than(last).cloned() {
-            let Best { elbo, base, total, is_settled, .. } = best;
-            let stop_reason = match stop_reason {
-                StopReason::Converged | StopReason::MaxPasses if is_settled => StopReason::Converged,
-                StopReason::Converged => StopReason::MaxPasses,
-                other => other,
-            };
-            return Ok(Run { summary: total, elbo, base, history: position.history, stop_reason, error });
+            return Ok(best.into_run(position.history, stop_reason, error));
         }
         let ended = matches!(stop_reason, StopReason::MaxPasses | StopReason::Callback);
         let closed = if ended && self.settings.algorithm.estimates() && position.pass > 0 {
@@ -205,6 +178,14 @@ impl<F: Scalar> Engine<'_, F> {
         Ok((total, elbo))
     }
 
+    /// Makes the moves of a pass whose visits have been made, re-estimates the base measure, and records the pass.
+    fn finish_pass(&mut self, position: &mut Position) -> Result<Record> {
+        self.reorder(position)?;
+        let reports = self.move_on(position)?;
+        let gain = self.raise_evidence(position);
+        self.record(position, reports, gain)
+    }
+
     /// Judges what the visits of the pass found for moves.
     fn move_on(&mut self, position: &mut Position) -> Result<Vec<Report>> {
         let Some(round) = &self.round else { return Ok(Vec::new()) };
@@ -233,6 +214,18 @@ impl<F: Scalar> Engine<'_, F> {
         }
         self.adopt(model);
         gain
+    }
+
+    /// Adopts the base measure of a position, which may come from a file.
+    fn adopt_of(&mut self, position: &Position) -> Result<()> {
+        if position.base != self.model.base.parameters {
+            let failed = |_| Error::Checkpoint { message: "it is damaged: its base measure".to_owned() };
+            self.adopt(self.model.with_base(position.base.clone()).map_err(failed)?);
+        }
+        if position.search.stage == Stage::Loose {
+            self.adopt(self.model.holding(true));
+        }
+        Ok(())
     }
 
     pub(super) fn adopt(&mut self, model: Model<F>) {
@@ -437,7 +430,7 @@ impl<F: Scalar> Engine<'_, F> {
         position.add_objective(objective);
         position.search.count(position.work.pairs);
         let current = (elbo, objective, position.memo.total().n_components());
-        let of_best = |best: &Best| (best.elbo, best.objective, best.total.n_components());
+        let of_best = |best: &BestState| (best.elbo, best.objective, best.total.n_components());
         let (elbo, objective, n_components) = position.search.better_than(objective).map_or(current, of_best);
         let restarts = position.work.restarts;
         Ok(Record {

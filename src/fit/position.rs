@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 use crate::component::EditLog;
 use crate::error::{Error, Result};
 use crate::executor::Executor;
-use crate::fit::search::Search;
+use crate::fit::stages::Search;
 use crate::fitted::Record;
+use crate::identity::Identity;
 use crate::local_step::Work;
 use crate::memo::Memo;
 use crate::moves::MoveState;
@@ -113,10 +114,6 @@ impl Position {
     }
 }
 
-/// Arguments that must agree for one run to continue another, and their values as text.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Identity(pub Vec<(String, String)>);
-
 impl Identity {
     /// Serialises a checkpoint of a run that took `seconds` to reach `position`.
     ///
@@ -141,23 +138,6 @@ impl Identity {
         position.first_own = position.pass + 1;
         position.check(n_batches, n_statistics)?;
         Ok((position, states))
-    }
-
-    /// Refuses a file that was written for a different run.
-    ///
-    /// # Errors
-    /// [`Error::Checkpoint`] naming the first argument that differs.
-    pub fn expect(&self, written: &Self) -> Result<()> {
-        for (name, ours) in &self.0 {
-            match written.0.iter().find(|(other, _)| other == name) {
-                Some((_, theirs)) if theirs == ours => {}
-                Some((_, theirs)) if theirs.len() + ours.len() < 100 => {
-                    return Err(checkpoint(format!("it was written for {name} = {theirs}, but now {name} = {ours}")));
-                }
-                _ => return Err(checkpoint(format!("it was written for another {name}"))),
-            }
-        }
-        Ok(())
     }
 }
 

@@ -8,10 +8,11 @@ use crate::data::{Moments, Needs, RowUnits, Rows, SeenBatches, TableRows, Widene
 use crate::error::{Error, Result};
 use crate::executor::InProcess;
 use crate::fit::engine::Engine;
-use crate::fit::position::{Identity, Position};
+use crate::fit::position::Position;
 use crate::fit::settings::{BOUNDS_MEMORY, Settings};
 use crate::fitted::Fitted;
 use crate::grounds::{check_form, check_numbers, check_same, off_support};
+use crate::identity::Identity;
 use crate::likelihood::{self, Conjugate};
 use crate::local_step::Keep;
 use crate::memo::Memo;

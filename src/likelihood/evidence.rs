@@ -50,8 +50,8 @@ pub trait Evidence {
 /// How much less certain a base measure becomes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Loosening {
-    /// Expected variances, or pseudo-counts, are divided by this. The uncertainty about variances is that of the initial
-    /// base measure.
+    /// Expected variances, or pseudo-counts, are divided by this. The uncertainty about variances is that of the
+    /// initial base measure.
     pub divisor: f64,
     /// Maximum precision of the prior mean, in rows.
     pub precision: f64,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::events::{Event, Observer, Sweep};
-use crate::fit::Identity;
+use crate::identity::Identity;
 use crate::mcmc::clusters::n_distinct;
 use crate::mcmc::{Attempts, ChainState, Info, Sampler, Target, Turn};
 use crate::parallel::{Cancel, for_each, n_threads};

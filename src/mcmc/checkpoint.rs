@@ -1,9 +1,9 @@
 //! Checkpoints of chains, from which a later run continues with the same bits.
 
 use crate::error::{Error, Result};
-use crate::fit::Identity;
 use crate::grounds::Grounds;
 use crate::hash;
+use crate::identity::Identity;
 use crate::mcmc::tree_guided::is_forest;
 use crate::mcmc::{ChainPlan, Sampler, Sampling, SavedChain, Target};
 

@@ -8,7 +8,6 @@ mod chain;
 pub mod checkpoint;
 mod clusters;
 mod diagnostics;
-mod estimate;
 mod gibbs;
 mod pair;
 mod predictive;
@@ -25,10 +24,9 @@ mod trees;
 pub use chain::{ChainDraws, ChainPlan, Sampling, SavedChain};
 pub use clusters::{ChainState, Clusters};
 pub use diagnostics::{effective_sample_size, similarity, split_r_hat};
-pub use estimate::estimate;
 pub use gibbs::CollapsedGibbs;
 pub use predictive::{Predictive, Weighed, log_predictive, predict};
-pub use prepare::check_model;
+pub use prepare::{check_model, check_room_for_copy};
 pub use registry::{ENTRIES, build};
 pub use samplers::{Attempts, Info, Sampler, Turn};
 pub use split_merge::SplitMerge;
@@ -39,4 +37,4 @@ pub use tree_guided::TreeGuided;
 pub use trees::{Arena, Evenness, Hierarchy, HierarchyPlan, MOST_ROWS, Method, TreeCut, Walk, check_hierarchy};
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

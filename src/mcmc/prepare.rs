@@ -74,7 +74,7 @@ impl Grounds {
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] for `argument`.
-pub(super) fn check_room_for_copy<F: Scalar>(rows: &dyn Rows<F>, n_columns: usize, argument: &str) -> Result<()> {
+pub fn check_room_for_copy<F: Scalar>(rows: &dyn Rows<F>, n_columns: usize, argument: &str) -> Result<()> {
     let n = rows.n_rows();
     // A stored value takes a number and half a number for its column.
     let size = match rows.csr() {

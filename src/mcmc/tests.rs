@@ -1,8 +1,7 @@
 //! Compares transition matrices over all partitions of a few rows, enumerating every random choice, with the exact
 //! posterior.
 
-pub(in crate::mcmc) mod cases;
-mod estimating;
+pub(crate) mod cases;
 pub(in crate::mcmc) mod exactness;
 mod geweke;
 pub(in crate::mcmc) mod golden;

@@ -40,7 +40,7 @@ pub(super) fn labels(d: usize, values: &[f64], masses: &[f64], choices: &mut dyn
 }
 
 /// Where rows are divided.
-struct Cut {
+struct Division {
     /// The threshold.
     at: f64,
     /// The fraction of the variance that lies between the two sides; 2 / pi for a normal distribution.
@@ -114,13 +114,13 @@ impl Whitened {
     }
 
     /// The threshold along an axis with the largest variance between its two sides.
-    fn cut(&self, axis: &[f64]) -> Cut {
+    fn cut(&self, axis: &[f64]) -> Division {
         let mut points: Vec<(f64, f64)> = self.rows().map(|(row, mass)| (dot(row, axis), mass)).collect();
         points.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
         let (all, sum) = points.iter().fold((0.0, 0.0), |(all, sum), (x, mass)| (all + mass, sum + mass * x));
         let spread: f64 = points.iter().map(|(x, mass)| mass * (x - sum / all).powi(2)).sum();
         let (mut below, mut sum_below) = (0.0, 0.0);
-        let mut best = Cut { at: sum / all, share: 0.0 };
+        let mut best = Division { at: sum / all, share: 0.0 };
         for pair in points.windows(2) {
             let ((x, mass), (next, _)) = (pair[0], pair[1]);
             below += mass;
@@ -129,7 +129,7 @@ impl Whitened {
             let apart = sum_below / below - (sum - sum_below) / above;
             let share = below * above / all * apart * apart / spread;
             if share > best.share && next > x {
-                best = Cut { at: 0.5 * (x + next), share };
+                best = Division { at: 0.5 * (x + next), share };
             }
         }
         best
@@ -143,6 +143,8 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 /// The vector at length 1; `None` if it has none.
 fn unit(mut vector: Vec<f64>) -> Option<Vec<f64>> {
     let length = dot(&vector, &vector).sqrt();
-    vector.iter_mut().for_each(|x| *x /= length);
+    for x in &mut vector {
+        *x /= length;
+    }
     (length > 0.0 && length.is_finite()).then_some(vector)
 }

@@ -1,7 +1,5 @@
 //! Makes fresh parts of a component from a subsample of its rows (mathematics 4.6.1).
 
-use serde::{Deserialize, Serialize};
-
 use crate::component::{ComponentId, Edit};
 use crate::data::RowUnits;
 use crate::error::Result;
@@ -11,6 +9,7 @@ use crate::likelihood::Metric;
 use crate::local_step::{Assign, ByScore, FromLabels, Keep, LocalStep};
 use crate::model::Model;
 use crate::moves::deal::{MARGIN, most_parts};
+use crate::moves::starts::{Effort, PartsStart};
 use crate::moves::{Bag, Judge, parts, seeding, tried};
 use crate::parallel::Cancel;
 use crate::responsibilities::Sparsity;
@@ -29,50 +28,6 @@ const MIN_ROWS: f64 = 0.5;
 /// upweighted rows more closely and look better than they are. So a split that does not gain there will hardly gain on
 /// all rows.
 const SCREENED: usize = 1024;
-
-/// How parts are initialised.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum PartsStart {
-    /// At most this many parts, by k-means++.
-    Fresh(usize),
-    /// Two parts, on either side of the plane across the leading principal component. By k-means++ for models without
-    /// one.
-    Bisector,
-    /// Two parts, on either side of the plane across the direction in which rows look least like a normal distribution.
-    Contrast,
-}
-
-/// Number of rows of a component for each part of [`PartsStart::Fresh`] beyond those that the move asks for.
-const ROWS_A_PART: f64 = 8.0;
-/// Maximum number of parts.
-const MOST_PARTS: usize = 40;
-
-/// How much is tried to split a component.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Effort {
-    /// Few starts, because there will be other occasions.
-    Usual,
-    /// All starts with the usual number of parts.
-    Last,
-    /// All starts, with more and more parts.
-    Loose,
-}
-
-impl PartsStart {
-    /// What to try when this start did not lead to a gain, for a component with this count.
-    pub(super) fn next(self, effort: Effort, count: f64) -> Option<Self> {
-        match self {
-            Self::Fresh(fresh)
-                if effort == Effort::Loose && 2 * fresh <= MOST_PARTS && 2.0 * ROWS_A_PART * fresh as f64 <= count =>
-            {
-                Some(Self::Fresh(2 * fresh))
-            }
-            Self::Fresh(fresh) if fresh > 2 => Some(Self::Bisector),
-            Self::Fresh(_) | Self::Bisector => (effort != Effort::Usual).then_some(Self::Contrast),
-            Self::Contrast => None,
-        }
-    }
-}
 
 /// Makes parts of components.
 pub(super) struct Creation<'a, F: Scalar> {
@@ -94,8 +49,8 @@ pub(super) struct Creation<'a, F: Scalar> {
 
 impl<F: Scalar> Creation<'_, F> {
     /// Makes parts of the component at `place` with identities 0, 1, ..., largest first. They are fitted to a subsample
-    /// of its rows that is weighted up to its mass. Returns `None` if no split of the subsample improves its bound, from
-    /// this start or those after it.
+    /// of its rows that is weighted up to its mass. Returns `None` if no split of the subsample improves its bound,
+    /// from this start or those after it.
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`].

@@ -3,8 +3,9 @@
 use crate::component::ComponentId;
 use crate::error::Result;
 use crate::evidence;
-use crate::moves::create::{Creation, Effort};
+use crate::moves::create::Creation;
 use crate::moves::parts::Verdict;
+use crate::moves::starts::Effort;
 use crate::moves::{Collect, MoveKind, MoveState, PartsStart, Planning, Proposal, Report, Round, Settling, parts};
 use crate::parallel::try_map;
 use crate::rng::{Purpose, key, stream};

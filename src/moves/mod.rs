@@ -37,6 +37,7 @@ mod row_pairs;
 mod seeding;
 mod seen;
 mod settling;
+mod starts;
 mod state;
 mod weighing;
 
@@ -49,7 +50,6 @@ use crate::simd::Scalar;
 
 pub use crate::payload::{Content, Payload};
 pub use bags::{Bag, Collect, Subsample};
-pub use create::PartsStart;
 pub use deal::Visited;
 pub use finder::Finder;
 pub use judge::{Judge, Part, is_gain, tried};
@@ -63,6 +63,7 @@ pub use refit::RowCopies;
 pub use round::Round;
 pub use seen::Seen;
 pub use settling::Settling;
+pub use starts::PartsStart;
 pub use state::{MoveState, RunShape};
 
 /// The kind of a move, identified by the word used in reports.

@@ -1,5 +1,6 @@
 """The search after the moves are exhausted: a loose prior, and a start from a tree (mathematics 10.8 and 10.9)."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ def check_found(rows: Rows, labels: Rows, likelihood: Any = None) -> sb.Fit:
     found, told = default(rows, likelihood), default(rows, likelihood, init=labels)
     assert objective(found) == pytest.approx(objective(told), abs=2.0)
     objectives = [record.objective for record in found.history]
-    assert all(now >= before - 1e-6 * abs(before) for before, now in zip(objectives, objectives[1:], strict=False))
+    assert all(now >= before - 1e-6 * abs(before) for before, now in pairwise(objectives))
     assert found.history[-1].elbo == pytest.approx(found.elbo)
     assert found.history[-1].n_components == found.n_components
     return found
@@ -66,5 +67,3 @@ def test_whitened_clusters() -> None:
     left, _, right = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
     found = check_found(np.sqrt(700) * left @ right, labels)
     assert found.n_occupied == 2
-
-

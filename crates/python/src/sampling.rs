@@ -54,7 +54,7 @@ pub fn estimate<'py>(
 ) -> PyResult<(GivenPair<'py>, Option<FitState>)> {
     let given = specification(&likelihood, &process, Objective::Variational.name(), false)?;
     let (complete, fitted) = with_rows!(&rows, |view| {
-        run_quietly(py, threads, |cancel| stickbreak::mcmc::estimate(&given, &view, seed, &(), cancel))
+        run_quietly(py, threads, |cancel| stickbreak::estimate::estimate(&given, &view, seed, &(), cancel))
     })?;
     let Named { name, parameters } = complete.likelihood;
     Ok(((name, write(py, &parameters)?), fitted.map(FitState::new)))

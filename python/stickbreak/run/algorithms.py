@@ -2,7 +2,7 @@
 
 import warnings
 from dataclasses import KW_ONLY, dataclass
-from typing import Literal
+from typing import Literal, cast
 
 from stickbreak import checks
 from stickbreak.errors import StepSizeWarning
@@ -39,7 +39,8 @@ class Algorithm:
         self._set("bounds_memory", checks.integer("bounds_memory", self.bounds_memory, minimum=0))
         self._check_moves()
         check_units(self.units)
-        passes = self._usual_passes() if self.max_passes is None else self.max_passes
+        given = cast("int | None", self.max_passes)
+        passes = self._usual_passes() if given is None else given
         self._set("max_passes", checks.integer("max_passes", passes, minimum=0, or_else=["None"]))
         self._set("tol", checks.non_negative("tol", self.tol))
 
@@ -126,7 +127,8 @@ class Full(Algorithm):
         "auto" is `KdTree()` if there are more than 16,384 rows in memory and a trial on that many needs fewer than one
         node for nine rows; else None. For a `TopicModel`: the words of documents; None is `Words()`.
     max_passes : int, optional
-        Maximum number of passes over the data. Default: 500 with `Birth` or `Split`, else 100. 0 gives the state after the first update of the components.
+        Maximum number of passes over the data. Default: 500 with `Birth` or `Split`, else 100. 0 gives the state after
+        the first update of the components.
     tol : float
         Stop after a pass that gains less than this many nats per unit of weight. 0 never stops early. With moves, also
         wait until no move is accepted or left to try. For a `TopicModel` the unit of weight is a word.

@@ -10,7 +10,7 @@ use rand_distr::StandardNormal;
 
 use crate::data::DenseRows;
 use crate::events::{Event, Observer};
-use crate::fit::Identity;
+use crate::identity::Identity;
 use crate::mcmc::tests::cases::{generalized_gamma, named, target};
 use crate::mcmc::{ChainDraws, ChainPlan, ChainState, CollapsedGibbs, Sampler, Sampling, SplitMerge};
 use crate::mcmc::{SavedChain, checkpoint};

@@ -11,8 +11,9 @@ use stickbreak::component::{ComponentId, Edit, EditLog, position};
 use stickbreak::data::ArrayBatches;
 use stickbreak::events::{Event, Observer};
 use stickbreak::executor::{Executor, InProcess, Visit};
-use stickbreak::fit::{Engine, Identity, Position, Run, Settings};
+use stickbreak::fit::{Engine, Position, Run, Settings};
 use stickbreak::global_step::Globals;
+use stickbreak::identity::Identity;
 use stickbreak::local_step::Keep;
 use stickbreak::memo::Memo;
 use stickbreak::moves::{

@@ -1,11 +1,11 @@
 //! Parameters that a sampler finds open: estimated by the usual fit, and kept.
 
+use super::estimate;
 use crate::data::{DenseRows, TableRows};
 use crate::error::Error;
 use crate::fit::{Job, Settings, fit};
 use crate::grounds::Grounds;
 use crate::init::Init;
-use crate::mcmc::estimate;
 use crate::mcmc::tests::cases::{dirichlet, generalized_gamma, named, specification};
 use crate::model::{Named, Specification};
 use crate::parallel::Cancel;

@@ -8,7 +8,7 @@ use crate::fitted::{Fitted, StopReason};
 use crate::grounds::check_values;
 use crate::init::Init;
 use crate::likelihood;
-use crate::mcmc::prepare::check_room_for_copy;
+use crate::mcmc::check_room_for_copy;
 use crate::model::{Named, Specification};
 use crate::parallel::Cancel;
 use crate::parameters::{Parameters, Value};
@@ -91,3 +91,6 @@ fn differ<F: Scalar>(rows: &dyn Rows<F>) -> bool {
         values != first
     })
 }
+
+#[cfg(test)]
+mod tests;

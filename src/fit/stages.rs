@@ -1,0 +1,92 @@
+//! How far the search of a run is, and the best state before it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+use crate::fit::run::Run;
+use crate::fitted::{Record, StopReason};
+use crate::parameters::Parameters;
+use crate::suffstats::Summary;
+
+/// How far a search is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Stage {
+    /// It has not begun.
+    #[default]
+    Ahead,
+    /// Moves are made under a loose base measure.
+    Loose,
+    /// The base measure is estimated again.
+    Estimating,
+    /// The run goes on from another start.
+    OtherStart,
+}
+
+/// The state of a search.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Search {
+    /// How far it is.
+    pub(super) stage: Stage,
+    /// The best state before the current stage.
+    pub(super) best: Option<Box<BestState>>,
+    /// Work before the search, in pairs of rows and components.
+    pub(super) before: usize,
+    /// Work of the current stage.
+    pub(super) of_stage: usize,
+}
+
+/// A state to which a run returns if it finds no better one.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct BestState {
+    /// Its bound, nats.
+    pub elbo: f64,
+    /// Its objective, nats.
+    pub objective: f64,
+    /// Parameters of its base measure.
+    pub base: Parameters,
+    /// The sum over all data.
+    pub total: Summary,
+    /// Whether its last pass gained less than the tolerance.
+    pub is_settled: bool,
+}
+
+impl BestState {
+    /// The result of a run that found no better state.
+    pub(super) fn into_run(self, history: Vec<Record>, stop_reason: StopReason, error: Option<Error>) -> Run {
+        let stop_reason = match stop_reason {
+            StopReason::Converged | StopReason::MaxPasses if self.is_settled => StopReason::Converged,
+            StopReason::Converged => StopReason::MaxPasses,
+            other => other,
+        };
+        Run { summary: self.total, elbo: self.elbo, base: self.base, history, stop_reason, error }
+    }
+}
+
+impl Search {
+    /// Counts the work of a pass.
+    pub(super) fn count(&mut self, pairs: usize) {
+        *(if self.stage == Stage::Ahead { &mut self.before } else { &mut self.of_stage }) += pairs;
+    }
+
+    /// The best state before the current stage, if it is not worse than the current one, with this objective.
+    pub(super) fn better_than(&self, objective: f64) -> Option<&BestState> {
+        // Objectives under a loose base measure do not compare.
+        let compares = self.stage != Stage::Loose && objective.is_finite();
+        self.best.as_deref().filter(|best| !compares || best.objective >= objective)
+    }
+
+    /// Number of components of the best state.
+    pub(super) fn n_components(&self) -> usize {
+        self.best.as_ref().map_or(0, |best| best.total.n_components())
+    }
+
+    /// Whether this can be the state of such a run, since files may hold anything.
+    pub(super) fn fits(&self, n_statistics: usize) -> bool {
+        let fits = |best: &BestState| best.total.sparse.is_none() && best.total.fits(&best.total.ids, n_statistics);
+        self.best.as_deref().map_or(self.stage == Stage::Ahead, fits)
+    }
+
+    pub(super) fn begin(&mut self, stage: Stage) {
+        (self.stage, self.of_stage) = (stage, 0);
+    }
+}
