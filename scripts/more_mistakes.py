@@ -100,4 +100,20 @@ MORE = (
         f"reshape(*self.log_joint.shape, -1)[(0, 0) if {python_bug(59)} else (chain, draw)]",
         "tests/sampling/test_sampling.py",
     ),
+    Bug(
+        60,
+        "the loose base measure stays after its round",
+        "src/fit/search.rs",
+        "let usual = self.model.holding(false);",
+        f"let usual = self.model.holding({bug(60)});",
+        "tests/moves/test_search.py",
+    ),
+    Bug(
+        61,
+        "a search ends with its last state, not with the best one",
+        "src/fit/engine.rs",
+        "if let Some(best) = position.search.better_than(last).cloned() {",
+        f"if let Some(best) = position.search.better_than(last).filter(|_| !{bug(61)}).cloned() {{",
+        "tests/moves/test_search.py",
+    ),
 )
