@@ -243,14 +243,9 @@ impl<F: Scalar> Engine<'_, F> {
         }
         self.check_rise(position)?;
         let mut ended = self.ended(position);
-        let is_settled = ended == Some(StopReason::Converged);
-        if is_settled || ended.is_none() && self.is_search_late(position) {
-            let goes_on = self.search_on(position, is_settled)?;
-            ended = match position.search.stage {
-                Stage::Ahead => ended,
-                _ if goes_on => self.out_of_passes(position),
-                _ => Some(StopReason::Converged),
-            };
+        if ended == Some(StopReason::Converged) || ended.is_none() && self.is_search_late(position) {
+            let goes_on = self.search_on(position)?;
+            ended = if goes_on { self.out_of_passes(position) } else { Some(StopReason::Converged) };
         }
         let is_settled = ended == Some(StopReason::Converged);
         let opened = (ended.is_none() || is_settled) && self.open_nodes(executor, position, is_settled)?;

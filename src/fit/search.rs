@@ -18,8 +18,6 @@ use crate::visits::UnitOptions;
 
 /// The loose base measure.
 const LOOSENING: Loosening = Loosening { divisor: 16.0, precision: 0.01 };
-/// Number of passes after which a search begins although the fit has not converged.
-const LONG: usize = 100;
 /// Number of statistics for each row above which there is no search: its moves would cost more than all passes.
 const WIDE: f64 = 100.0;
 /// Number of rows above which a stage may cost only [`LARGE_SHARE`] of the work before the search.
@@ -43,20 +41,20 @@ impl Position {
 
 impl<F: Scalar> Engine<'_, F> {
     /// Takes the next step of the search when the current stage has ended. Returns whether there is more to do.
-    pub(super) fn search_on(&mut self, position: &mut Position, is_settled: bool) -> Result<bool> {
+    pub(super) fn search_on(&mut self, position: &mut Position) -> Result<bool> {
         if !self.may_search(position) {
             return Ok(false);
         }
         match position.search.stage {
             Stage::Ahead => {
                 let Some(loose) = evidence::loose(&self.model, LOOSENING)? else { return Ok(false) };
-                self.keep_best(position, is_settled)?;
+                self.keep_best(position)?;
                 self.go_on_with(position, Stage::Loose, loose);
                 Ok(true)
             }
             Stage::Loose => Ok(self.estimate_again(position) || self.start_again(position)?),
             Stage::Estimating => {
-                self.keep_best(position, is_settled)?;
+                self.keep_best(position)?;
                 self.start_again(position)
             }
             Stage::OtherStart => Ok(false),
@@ -69,7 +67,7 @@ impl<F: Scalar> Engine<'_, F> {
         let share = if position.memo.total().mass > LARGE { LARGE_SHARE } else { SHARE };
         let is_late = search.of_stage as f64 > share * search.before as f64;
         match search.stage {
-            Stage::Ahead => position.pass >= LONG && self.may_search(position),
+            Stage::Ahead => false,
             Stage::Loose => is_late,
             // A better state is worth its passes.
             Stage::Estimating | Stage::OtherStart => {
@@ -89,13 +87,13 @@ impl<F: Scalar> Engine<'_, F> {
     }
 
     /// Keeps the current state if it is the best so far.
-    fn keep_best(&self, position: &mut Position, is_settled: bool) -> Result<()> {
+    fn keep_best(&self, position: &mut Position) -> Result<()> {
         let total = position.memo.total();
         let elbo = elbo::collapsed(&self.model, total)?.total();
         let objective = self.objective(total, elbo)?;
         if position.search.better_than(objective).is_none() {
             let (base, total) = (position.base.clone(), total.clone());
-            position.search.best = Some(Box::new(BestState { elbo, objective, base, total, is_settled }));
+            position.search.best = Some(Box::new(BestState { elbo, objective, base, total }));
         }
         Ok(())
     }

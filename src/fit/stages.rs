@@ -46,18 +46,13 @@ pub(super) struct BestState {
     pub base: Parameters,
     /// The sum over all data.
     pub total: Summary,
-    /// Whether its last pass gained less than the tolerance.
-    pub is_settled: bool,
 }
 
 impl BestState {
     /// The result of a run that found no better state.
     pub(super) fn into_run(self, history: Vec<Record>, stop_reason: StopReason, error: Option<Error>) -> Run {
-        let stop_reason = match stop_reason {
-            StopReason::Converged | StopReason::MaxPasses if self.is_settled => StopReason::Converged,
-            StopReason::Converged => StopReason::MaxPasses,
-            other => other,
-        };
+        // A search begins only after convergence.
+        let stop_reason = if stop_reason == StopReason::MaxPasses { StopReason::Converged } else { stop_reason };
         Run { summary: self.total, elbo: self.elbo, base: self.base, history, stop_reason, error }
     }
 }
