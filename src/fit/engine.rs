@@ -243,7 +243,7 @@ impl<F: Scalar> Engine<'_, F> {
         }
         self.check_rise(position)?;
         let mut ended = self.ended(position);
-        if ended == Some(StopReason::Converged) || ended.is_none() && self.is_search_late(position) {
+        if ended == Some(StopReason::Converged) || ended.is_none() && position.is_search_late() {
             let goes_on = self.search_on(position)?;
             ended = if goes_on { self.out_of_passes(position) } else { Some(StopReason::Converged) };
         }

@@ -28,6 +28,21 @@ const SHARE: f64 = 1.0;
 const LARGE_SHARE: f64 = 0.2;
 
 impl Position {
+    /// Whether the current stage of a search has used up the work that it may do.
+    pub(super) fn is_search_late(&self) -> bool {
+        let search = &self.search;
+        let share = if self.memo.total().mass > LARGE { LARGE_SHARE } else { SHARE };
+        let is_late = search.of_stage as f64 > share * search.before as f64;
+        match search.stage {
+            Stage::Ahead => false,
+            Stage::Loose => is_late,
+            // A better state is worth its passes.
+            Stage::Estimating | Stage::OtherStart => {
+                is_late && self.objectives.last().is_some_and(|last| search.better_than(*last).is_some())
+            }
+        }
+    }
+
     /// The result after a failure: the best state if a computation has failed in a search, else the failure.
     pub(super) fn rescued(self, failure: Error) -> Result<Run> {
         match self.search.best {
@@ -58,21 +73,6 @@ impl<F: Scalar> Engine<'_, F> {
                 self.start_again(position)
             }
             Stage::OtherStart => Ok(false),
-        }
-    }
-
-    /// Whether the current stage of a search has used up the work that it may do.
-    pub(super) fn is_search_late(&self, position: &Position) -> bool {
-        let search = &position.search;
-        let share = if position.memo.total().mass > LARGE { LARGE_SHARE } else { SHARE };
-        let is_late = search.of_stage as f64 > share * search.before as f64;
-        match search.stage {
-            Stage::Ahead => false,
-            Stage::Loose => is_late,
-            // A better state is worth its passes.
-            Stage::Estimating | Stage::OtherStart => {
-                is_late && position.objectives.last().is_some_and(|last| search.better_than(*last).is_some())
-            }
         }
     }
 
