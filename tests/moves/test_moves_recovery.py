@@ -167,9 +167,8 @@ def test_two_clusters_that_overlap(moves: str, seed: int) -> None:
     assert found.elbo == pytest.approx(told.elbo, abs=1.0)
 
 
-@pytest.mark.parametrize(
-    "seed", [pytest.param(seed, marks=pytest.mark.long if seed else pytest.mark.slow) for seed in range(3)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(3))
 def test_nine_clusters_that_overlap(seed: int) -> None:
     """A grid of three by three, neighbours 2.5 standard deviations apart: from one component nearly all is found that
     there is to gain, and more than from far too many.
