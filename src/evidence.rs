@@ -99,12 +99,12 @@ pub fn unsure<F: Scalar>(model: &Model<F>, summary: &Summary) -> Result<Model<F>
 ///
 /// # Errors
 /// [`crate::Error::Numerical`].
-pub fn loose<F: Scalar>(model: &Model<F>, by: Loosening) -> Result<Option<Model<F>>> {
+pub fn loose<F: Scalar>(model: &Model<F>, summary: &Summary, by: Loosening) -> Result<Option<Model<F>>> {
     let (Some(estimated), Some(evidence)) = (&model.base.estimated, model.likelihood.evidence()) else {
         return Ok(None);
     };
-    let (parameters, start) = (&model.base.parameters, &estimated.start);
-    let given = Given { components: &[], parameters, start, free: &estimated.free };
+    let (components, parameters, start) = (summary.components(), &model.base.parameters, &estimated.start);
+    let given = Given { components: &components, parameters, start, free: &estimated.free };
     let Some(parameters) = evidence.loose(&given, by)? else { return Ok(None) };
     Ok(Some(model.with_base(parameters)?.holding(true)))
 }
@@ -164,7 +164,7 @@ mod tests {
             ("Multinomial", &["pseudo_counts"]),
         ] {
             let usual = model(likelihood);
-            let loose = loose(&usual, BY).expect("possible").expect("estimated");
+            let loose = loose(&usual, &Summary::default(), BY).expect("possible").expect("estimated");
             for name in names {
                 for (usual, loose) in numbers(&usual, name).into_iter().zip(numbers(&loose, name)) {
                     assert!((16.0 * loose - usual).abs() <= 1e-12 * usual.abs(), "{likelihood} {name}");

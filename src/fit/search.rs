@@ -62,7 +62,9 @@ impl<F: Scalar> Engine<'_, F> {
         }
         match position.search.stage {
             Stage::Ahead => {
-                let Some(loose) = evidence::loose(&self.model, LOOSENING)? else { return Ok(false) };
+                let Some(loose) = evidence::loose(&self.model, position.memo.total(), LOOSENING)? else {
+                    return Ok(false);
+                };
                 self.keep_best(position)?;
                 self.go_on_with(position, Stage::Loose, loose);
                 Ok(true)

@@ -2,6 +2,7 @@
 //! families.
 
 use crate::error::Result;
+use crate::likelihood::ridge::{FLOOR, LEAST_SHARE};
 use crate::parameters::Parameters;
 use crate::registry::Range;
 use crate::suffstats::Sufficient;
@@ -79,6 +80,13 @@ impl<'a> Given<'a> {
     /// A precision of the prior mean that lets components be far apart.
     pub fn loose_precision(&self, now: f64, by: Loosening) -> f64 {
         if self.is_free("mean_precision") { now.min(by.precision) } else { now }
+    }
+
+    /// Lower limit of estimated scales, as a fraction of the initial scale times its degrees of freedom: a smaller scale
+    /// would be lost in the rounding of the squares of so many rows (mathematics 10.6).
+    pub fn floor(&self) -> f64 {
+        let mass: f64 = self.components.iter().map(|component| component.count).sum();
+        FLOOR.max(LEAST_SHARE * mass)
     }
 
     /// The components with enough rows to inform the base measure.

@@ -20,7 +20,7 @@ pub fn dual_rate((a, b): (f64, f64), start: (f64, f64), (n, number, sum): (f64, 
     }
     // Same equation as for scale matrices, with nu = 2 a and B = 2 b.
     let scale = dual_root(n - 2.0 * GUARD * a, GUARD * start.0 / start.1, 2.0 * sum);
-    (0.5 * scale).max(least_rate(a, start.1))
+    (0.5 * scale).max(least_rate(a, start.1, FLOOR))
 }
 
 /// The expected variance is the rate of precisions over this.
@@ -28,9 +28,9 @@ pub fn expected_excess(shape: f64) -> f64 {
     (shape - 1.0).max(shape / 3.0)
 }
 
-/// Lower limit of the rate for a shape, from the initial rate (mathematics 10.6).
-pub fn least_rate(shape: f64, start: f64) -> f64 {
-    2.0 * FLOOR * shape * start
+/// Lower limit of the rate for a shape, from the initial rate and the limit of scales (mathematics 10.6).
+pub fn least_rate(shape: f64, start: f64, floor: f64) -> f64 {
+    2.0 * floor * shape * start
 }
 
 /// Sums over posteriors Gamma(a, b) that share a base measure; the initial base measure counts [`GUARD`] times.

@@ -3,7 +3,8 @@
 /// The ridge of variances under maximum likelihood, as a fraction of the prior expected variance.
 pub const RIDGE: f64 = 1e-6;
 
-/// Lower limit of estimated scales, as a fraction of the initial scale times its degrees of freedom (mathematics 10.6).
+/// Lower limit of estimated scales of few rows, as a fraction of the initial scale times its degrees of freedom
+/// (mathematics 10.6).
 pub const FLOOR: f64 = 1e-6;
 /// Smallest fraction of the sums of squares at which a prior scale is kept accurately when added to them. The scatter
 /// of a component with few rows has rounding errors of `f64::EPSILON` times the squares that are subtracted, and only

@@ -82,7 +82,9 @@ impl Evidence for DiagonalGaussian {
             if shape_is_free { shape(now.shape, &moments, (!rate_is_free).then_some(&rates[..])) } else { now.shape };
         found = found.with([("shape", Value::Number(a))]);
         if rate_is_free {
-            let rate = |(column, start): (&GammaMoments, &NormalGamma)| column.rate(a).max(least_rate(a, start.rate));
+            let floor = given.floor();
+            let rate =
+                |(column, start): (&GammaMoments, &NormalGamma)| column.rate(a).max(least_rate(a, start.rate, floor));
             found = found.with([("rate", vector(moments.iter().zip(start.prior()).map(rate).collect()))]);
         }
         Ok(found)
@@ -96,9 +98,13 @@ impl Evidence for DiagonalGaussian {
         }
         let shape = if given.is_free("shape") { first.shape } else { now.shape };
         let times = expected_excess(shape) / expected_excess(now.shape) / by.divisor;
-        let rate =
-            |(prior, start): (&NormalGamma, &NormalGamma)| (times * prior.rate).max(least_rate(shape, start.rate));
-        let rates = self.prior().iter().zip(start.prior()).map(rate).collect();
+        let least = |start: &NormalGamma| least_rate(shape, start.rate, given.floor());
+        let rates = self
+            .prior()
+            .iter()
+            .zip(start.prior())
+            .map(|(prior, start)| (times * prior.rate).max(least(start)))
+            .collect();
         let precision = given.loose_precision(now.kappa, by);
         Ok(Some(given.parameters.with([
             ("shape", Value::Number(shape)),

@@ -125,7 +125,7 @@ impl Evidence for SphericalGaussian {
             found = found.with([("shape", Value::Number(a))]);
         }
         if rate_is_free {
-            let rate = moments.rate(a).max(least_rate(a, start.prior.rate));
+            let rate = moments.rate(a).max(least_rate(a, start.prior.rate, given.floor()));
             found = found.with([("rate", Value::Number(rate))]);
         }
         Ok(found)
@@ -137,8 +137,11 @@ impl Evidence for SphericalGaussian {
         }
         let (start, prior) = (Self::build(given.start, self.frame.clone())?.prior, &self.prior);
         let shape = if given.is_free("shape") { start.shape } else { prior.shape };
-        let rate = (expected_excess(shape) / expected_excess(prior.shape) / by.divisor * prior.rate)
-            .max(least_rate(shape, start.rate));
+        let rate = (expected_excess(shape) / expected_excess(prior.shape) / by.divisor * prior.rate).max(least_rate(
+            shape,
+            start.rate,
+            given.floor(),
+        ));
         let mut found = given.parameters.with([("shape", Value::Number(shape)), ("rate", Value::Number(rate))]);
         if self.base == Base::Conjugate {
             found = found.with([("mean_precision", Value::Number(given.loose_precision(prior.kappa, by)))]);

@@ -148,10 +148,10 @@ fn of_eigen(start: &NormalWishart, values: &[f64], vectors: &[f64]) -> Vec<f64> 
     matrix
 }
 
-/// The scale that maximises the evidence among scales with eigenvalues of at least [`FLOOR`] times nu_0, in the metric
-/// of the initial scale (mathematics 10.6).
-fn above_floor(d: usize, scale: Vec<f64>, dof: f64, start: &NormalWishart) -> Result<Vec<f64>> {
-    let floor = FLOOR * dof;
+/// The scale that maximises the evidence among scales with eigenvalues of at least `floor`, in the metric of the initial
+/// scale (mathematics 10.6).
+fn above_floor(scale: Vec<f64>, floor: f64, start: &NormalWishart) -> Result<Vec<f64>> {
+    let d = start.dimension();
     let mut rest: Vec<f64> = scale.iter().zip(start.scale()).map(|(b, v)| b - floor * v).collect();
     if cholesky(d, &mut rest).is_ok() {
         return Ok(scale);
@@ -239,7 +239,7 @@ impl<M: NormalWishartModel> Evidence for M {
             found = found.with([("dof", Value::Number(dof))]);
         }
         if scale_is_free {
-            let scale = above_floor(d, moments.scale(dof, d)?, dof, start.prior())?;
+            let scale = above_floor(moments.scale(dof, d)?, given.floor() * dof, start.prior())?;
             found = found.with([("scale", table(d, symmetric(d, &scale)))]);
         }
         Ok(found)
@@ -256,7 +256,7 @@ impl<M: NormalWishartModel> Evidence for M {
         let excess = |dof: f64| (dof - d as f64 - 1.0).max(dof / (d as f64 + 2.0));
         let times = excess(dof) / excess(prior.dof) / by.divisor;
         let scale = prior.scale().iter().map(|value| times * value).collect();
-        let scale = above_floor(d, scale, dof, start.prior())?;
+        let scale = above_floor(scale, given.floor() * dof, start.prior())?;
         let mut found = given.parameters.with([("dof", Value::Number(dof)), ("scale", table(d, symmetric(d, &scale)))]);
         if self.n_sums() > 0 {
             let precision = given.loose_precision(prior.inverse_kappa.recip(), by);
