@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::data::{
-    Coordinates, Dataset, Domain, Freedom, Informative, Moments, OTHER_VALUES, RowUnits, Rows, Strays, check_rows,
+    Coordinates, Dataset, Domain, Freedom, Informative, Moments, OTHER_VALUES, RowUnits, Rows, Strays, bulk, check_rows,
     informative, moments_and_resolution, strays,
 };
 use crate::error::{Error, Result};
@@ -85,7 +85,8 @@ impl Grounds {
             Some(earlier) => of_earlier(earlier, rows, data, cancel)?,
             None => of_moments(specification, rows, data, cancel)?,
         };
-        let moments = data.seen_through(&coordinates);
+        // What follows from the data should follow from most of them, not from a few rows far away.
+        let moments = bulk(rows, data)?.as_ref().unwrap_or(data).seen_through(&coordinates);
         let specification = complete(&specification.in_coordinates(&coordinates)?, &moments)?;
         rows.watch(specification.allowed()?, specification.missing);
         // The origin is rounded to the data's type, so that subtracting it from a row is exact to the last bit of the

@@ -111,7 +111,7 @@ class Advice(UserWarning):
         What was found.
     kind : str
         Its name: "support", "passes", "starts", "few_rows", "one_component", "whole_numbers", "nearly_constant",
-        "flags", "duplicates", "skewed", "copied_columns", "row_numbers" or "sparsity".
+        "flags", "duplicates", "skewed", "outliers", "copied_columns", "row_numbers" or "sparsity".
     suggestions : tuple of str
         What to try, the best first.
 

@@ -1,6 +1,7 @@
 //! Rows, the units made from them, and sources of batches of units.
 
 mod batches;
+mod bulk;
 mod coordinates;
 mod dataset;
 mod directions;
@@ -17,6 +18,7 @@ mod tree;
 
 pub(crate) use batches::OTHER_VALUES;
 pub use batches::{ArrayBatches, BatchSource, CallbackBatches, whole};
+pub use bulk::bulk;
 use batches::{Prints, batch_range, cut_fingerprint, print_of_values};
 pub use coordinates::{Coordinates, Dependent, Freedom};
 pub use dataset::{Dataset, TableRows};

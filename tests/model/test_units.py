@@ -36,12 +36,15 @@ def same_partition(one: np.ndarray, other: np.ndarray) -> bool:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", LIKELIHOODS)
 @settings(max_examples=6, deadline=None)
-@given(powers=st.lists(st.integers(-40, 40), min_size=3, max_size=3), batches=st.sampled_from([1, 3]))
+@given(
+    powers=st.lists(st.integers(-40, 40), min_size=3, max_size=3), batches=st.sampled_from([1, 3]), far=st.booleans()
+)
 @pytest.mark.one_in(3)
-def test_powers_of_two_move_no_bit(name: str, dtype: type, powers: list[int], batches: int) -> None:
+def test_powers_of_two_move_no_bit(name: str, dtype: type, powers: list[int], batches: int, far: bool) -> None:
     make, by_column = LIKELIHOODS[name]
     factors = 2.0 ** np.array(powers if by_column else powers[:1] * 3)
     rows = blobs().astype(dtype)
+    rows[:2] += 2.0**22 * far
     moved = (rows * factors).astype(dtype)
     model, algorithm = sb.Mixture(likelihood=make()), sb.Memoized(batches=batches, max_passes=6)
     fit, other = (sb.fit(model, data, algorithm, n_components=6, progress=False) for data in (rows, moved))

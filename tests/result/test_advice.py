@@ -149,10 +149,10 @@ def test_flags_under_a_gaussian_and_one_hot_columns_under_bernoulli() -> None:
     # Constant columns, at any position, do not belong to a group.
     for constant in (0.0, 1.0):
         flat = np.insert(one_hot, [0, 2, 2, 6], constant, axis=1)
-        text = {each.kind: each.text for each in advising.of_rows(flat, sb.Bernoulli(), None)}["flags"]
+        text = {each.kind: each.text for each in advising.of_rows(advising.look(flat), sb.Bernoulli(), None)}["flags"]
         assert text.startswith("each row has exactly one of the columns 5, 6, 7, but")
         alone = np.insert(np.delete(one_hot, [2], axis=1), [0, 2], constant, axis=1)
-        assert "flags" not in {each.kind for each in advising.of_rows(alone, sb.Bernoulli(), None)}
+        assert "flags" not in {each.kind for each in advising.of_rows(advising.look(alone), sb.Bernoulli(), None)}
 
 
 def test_duplicate_rows() -> None:
@@ -296,9 +296,10 @@ def test_large_data_are_looked_at_in_pieces() -> None:
     rows = np.column_stack([np.random.default_rng(0).normal(size=n), np.arange(float(n))])
     seen = advising.look(rows)
     assert seen is not None
-    assert seen.shape == (10_000, 2)
-    assert seen[0, 1] == 0.0
-    assert seen[-1, 1] == n - 1
+    assert seen.rows.shape == (10_000, 2)
+    assert seen.rows[0, 1] == 0.0
+    assert (seen.rows[:, 1] == seen.numbers).all()
+    assert seen.numbers[-1] == n - 1
     kinds = {each.kind for each in advising.of_rows(seen, sb.Gaussian(), None)}
     assert kinds == {"row_numbers"}
 
@@ -337,3 +338,26 @@ def test_the_same_lines_everywhere(tmp_path: Path, capsys: pytest.CaptureFixture
     assert told.err == ""
     assert main([*call, "--quiet"]) == 0
     assert capsys.readouterr().err.count("column 'one' is constant") == 1
+
+
+@pytest.mark.parametrize("likelihood", [sb.Gaussian(), sb.DiagonalGaussian(), sb.SphericalGaussian()])
+def test_rows_far_away_are_named_and_hide_nothing(likelihood: Any) -> None:
+    """Their squares must not widen what a fit expects of all other components."""
+    table = pd.DataFrame(two_clusters(400), columns=["x", "y"])
+    table.loc[[3, 250], "y"] = [1e6, -1e6]
+    model = sb.Mixture(likelihood=likelihood)
+    found = advice(table, model)["outliers"]
+    assert str(found).startswith("rows 3, 250 are far from the others: row ")
+    assert "in column 'y', where most rows have " in str(found)
+    labels = np.delete(sb.fit(model, table, progress=False).predict(table), [3, 250])
+    assert len(set(labels[:199])) == len(set(labels[199:])) == 1
+    assert labels[0] != labels[-1]
+    table.loc[[3, 250], "y"] = 100.0
+    assert "outliers" not in advice(table, model)
+
+
+def test_rows_far_away_in_a_sample_have_their_row_numbers() -> None:
+    rows = two_clusters(40_000)
+    rows[39_997, 1] = -1e7
+    found = str(advice(rows)["outliers"])
+    assert found.startswith("row 39997 is far from the others: row 39997 has -1e+07 in column 1")

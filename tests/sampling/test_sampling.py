@@ -193,14 +193,17 @@ def test_a_saved_trace_says_the_same(tmp_path, model, data):
 def test_damaged_traces_are_refused(tmp_path):
     from stickbreak.io import files
 
-    trace = short()
+    trace = short(sb.Mixture(likelihood=FIXED, process=sb.DirichletProcess(sb.Gamma(1.0, 1.0))))
     header, arrays = trace._to_parts()
+    learned = arrays["hyperparameters.concentration"]
     changes = [
         {"partitions": arrays["partitions"][:, :3]},
         {"partitions": arrays["partitions"].astype(np.int64)},
         {"log_joint": arrays["log_joint"][:, :0]},
         {"rows": arrays["rows"][:4]},
         {"n_clusters": arrays["log_joint"]},
+        {"seconds": arrays["seconds"].astype(np.float32)},
+        {"hyperparameters.concentration": learned.astype(np.int64)},
     ]
     for number, change in enumerate(changes):
         path = tmp_path / f"{number}.safetensors"

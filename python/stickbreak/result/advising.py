@@ -1,6 +1,8 @@
 """Advice on probable mistakes about a fit, and what to try: `Fit.advice`."""
 
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,6 +29,11 @@ _LEAST_ROWS = 20
 _LARGEST_STEP = 2.0**53
 # Columns with at most this many distinct integers look like codes rather than amounts.
 _FEW_VALUES = 20
+# A row is far from the others if a value is more usual ranges than this outside the usual range of its column, which is
+# that between these quantiles. The core leaves such rows out of what it expects of a component.
+_FAR, _USUAL = 100.0, (0.1, 0.9)
+# Number of rows that are named.
+_MOST_NAMED = 5
 # Columns with a larger skewness may need logarithms.
 _SKEWED = 1.5
 _FULL = (Gaussian, ZeroMeanGaussian)
@@ -102,29 +109,41 @@ def _of_steps(fit: Result) -> Iterator[Advice]:
         yield Advice(text, kind="whole_numbers", suggestions=tries)
 
 
-def look(rows: arrays.Rows) -> NDArray[Any] | None:
+@dataclass(frozen=True)
+class Sample:
+    """Some rows of the data."""
+
+    rows: NDArray[Any]
+    # Their row numbers, in ascending order.
+    numbers: NDArray[np.int64]
+
+
+def look(rows: arrays.Rows) -> Sample | None:
     """Return a sample of the rows, made of pieces in order; all rows if they are few, None if they are sparse."""
     if isinstance(rows, arrays.SparseRows):
         return None
     n = len(rows)
     most = min(_MOST_ROWS, max(_LEAST_ROWS, _MOST_VALUES // rows.shape[1]))
     if n <= most:
-        return rows
+        return Sample(rows, np.arange(n))
     size = most // _PIECES
-    begins = [piece * (n - size) // (_PIECES - 1) for piece in range(_PIECES)]
-    return np.concatenate([rows[begin : begin + size] for begin in begins])
+    pieces = [slice(begin, begin + size) for begin in (piece * (n - size) // (_PIECES - 1) for piece in range(_PIECES))]
+    numbers = np.concatenate([np.arange(piece.start, piece.stop) for piece in pieces])
+    return Sample(np.concatenate([rows[piece] for piece in pieces]), numbers)
 
 
-def of_rows(rows: NDArray[Any] | None, likelihood: Likelihood, names: Names | None) -> Iterator[Advice]:
+def of_rows(sample: Sample | None, likelihood: Likelihood, names: Names | None) -> Iterator[Advice]:
     """Yield the advice that follows from a sample of rows."""
-    if rows is None or len(rows) < _LEAST_ROWS:
+    if sample is None or len(sample.rows) < _LEAST_ROWS:
         return
+    rows = sample.rows
     values = [_counted(column) for column in rows.T]
     is_real = likelihood._domain in _REAL
     if is_real:
         yield from _of_equal_values(values, names)
         yield from _of_duplicates(rows, values)
         yield from _of_skewed(rows, names)
+        yield from _of_outliers(sample, names)
         if not isinstance(likelihood, (*_FULL, KnownCovarianceGaussian)):
             yield from _of_copies(rows, likelihood, names)
     if likelihood._domain == "binary":
@@ -189,6 +208,31 @@ def _of_skewed(rows: NDArray[Any], names: Names | None) -> Iterator[Advice]:
         text = f"{columns(found, names)} {'is' if len(found) == 1 else 'are'} positive and skewed"
         tries = (f"logarithms of {'it' if len(found) == 1 else 'them'}, if you find more components than clusters",)
         yield Advice(text, kind="skewed", suggestions=tries)
+
+
+def _of_outliers(sample: Sample, names: Names | None) -> Iterator[Advice]:
+    """Look for rows that are far from all others."""
+    with warnings.catch_warnings():
+        # A column may have no values.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        low, high = np.nanquantile(sample.rows, _USUAL, axis=0, method="nearest")
+    usual = np.where(high > low, high - low, np.inf)
+    # The number of usual ranges from the nearer end of the usual range; negative within it.
+    with np.errstate(over="ignore"):
+        distances = np.fmax((low - sample.rows) / usual, (sample.rows - high) / usual)
+    far = np.flatnonzero((distances > _FAR).any(axis=1))
+    if far.size == 0 or 2 * far.size > len(sample.rows):
+        return
+    worst = far[np.argmax(np.nanmax(distances[far], axis=1))]
+    column = int(np.nanargmax(distances[worst]))
+    listed = ", ".join(map(str, sample.numbers[far[:_MOST_NAMED]].tolist()))
+    more = f" and {far.size - _MOST_NAMED} more" if far.size > _MOST_NAMED else ""
+    text = (
+        f"{'row' if far.size == 1 else 'rows'} {listed}{more} {'is' if far.size == 1 else 'are'} far from the others: "
+        f"row {sample.numbers[worst]} has {sample.rows[worst, column]:.3g} in {columns([column], names)}, where most "
+        f"rows have {low[column]:.3g} to {high[column]:.3g}"
+    )
+    yield Advice(text, kind="outliers", suggestions=("the data without such rows, if they are errors",))
 
 
 def _of_copies(rows: NDArray[Any], likelihood: Likelihood, names: Names | None) -> Iterator[Advice]:

@@ -201,10 +201,11 @@ class Fitted:
         - "flags": columns of two values under a Gaussian, or one-hot columns under `Bernoulli`.
         - "duplicates": at least 5% of the rows repeat another one.
         - "skewed": positive Gaussian columns with a skewness above 1.5 that logarithms at least halve.
+        - "outliers": Gaussian rows that are far from the others, and how far.
         - "copied_columns": columns that repeat another one, under a likelihood with independent columns.
         - "row_numbers": columns that hold row numbers.
 
-        The last six are based on a sample of up to 10,000 rows.
+        The last seven are based on a sample of up to 10,000 rows.
 
         Returns
         -------

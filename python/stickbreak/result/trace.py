@@ -472,8 +472,8 @@ class Trace:
 def _proposals(name: str, found: object) -> Proposals:
     """Read the counts of one kind of proposal from a file; older files have only the first two."""
     counts = checks.instance(f"proposals[{name!r}]", found, list, "a list")
-    if len(counts) not in (2, 4) or not all(isinstance(count, int | float) for count in counts):
-        raise checks.invalid_argument(f"proposals[{name!r}]", repr(counts), "two or four numbers")
+    if len(counts) not in (2, 4) or not all(isinstance(count, int | float) and 0 <= count < 2**63 for count in counts):
+        raise checks.invalid_argument(f"proposals[{name!r}]", repr(counts), "two or four counts")
     return Proposals(*counts)
 
 
@@ -482,10 +482,12 @@ def _check(chains: Chains, n_rows: int) -> None:
     shape = chains.log_joint.shape
     fits = len(shape) == 2 and 0 not in shape and chains.partitions.shape == (*shape, n_rows)
     fits &= all(array.shape == shape for array in (chains.n_clusters, *chains.hyperparameters.values()))
-    fits &= chains.partitions.dtype == np.int32 and chains.log_joint.dtype == np.float64
-    fits &= chains.n_clusters.dtype == np.int64 and chains.seconds.shape == shape[:1]
+    fits &= chains.partitions.dtype == np.int32 and chains.n_clusters.dtype == np.int64
+    fits &= chains.seconds.shape == shape[:1]
+    numbers = (chains.log_joint, chains.seconds, *chains.hyperparameters.values())
+    fits &= all(array.dtype == np.float64 for array in numbers)
     if not fits:
-        raise ValueError("arrays of draws with inconsistent shapes")
+        raise ValueError("arrays of draws with inconsistent shapes or types")
     labels = chains.partitions
     if n_rows == 0 or (labels.min(-1) != 0).any() or (labels.max(-1) + 1 != chains.n_clusters).any():
         raise ValueError("labels that do not match the numbers of clusters")

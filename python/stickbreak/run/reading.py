@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +50,7 @@ class Given:
         if isinstance(self.source, streams.Stream):
             self.source.watch = watch
 
-    def look(self) -> NDArray[Any] | None:
+    def look(self) -> advising.Sample | None:
         """Return a sample of the rows; for data read in blocks, of the first block."""
         return advising.look(self.source.first if isinstance(self.source, streams.Stream) else self.source)
 

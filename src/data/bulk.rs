@@ -1,0 +1,155 @@
+//! Moments of the bulk of a table in which a few rows are so far away that their squares hide all others.
+
+use crate::data::{Dataset, Moments};
+use crate::error::Result;
+use crate::simd::Scalar;
+
+/// Maximum numbers of rows and of values that are looked at.
+const MOST_ROWS: usize = 4096;
+const MOST_VALUES: usize = 1 << 22;
+/// With fewer rows, a few far ones may be a cluster.
+const LEAST_ROWS: usize = 20;
+/// Quantiles between which a column has its usual range.
+const USUAL: [f64; 2] = [0.1, 0.9];
+/// A value is far if it is more usual ranges than this from the nearer quantile.
+const FAR: f64 = 100.0;
+/// The bulk is used if its variance is below this fraction of the variance of all rows in some column.
+const HIDDEN: f64 = 1e-3;
+/// Fraction of the squares of all rows that is added to variances, so that the prior scale keeps a scatter matrix of all
+/// rows positive definite.
+const KEPT: f64 = 16.0 * f64::EPSILON;
+
+/// The moments of the rows that are not far from the others in any column, if the far ones hide their variance.
+///
+/// # Errors
+/// [`crate::Error::Source`].
+pub fn bulk<F: Scalar>(data: &dyn Dataset<F>, all: &Moments) -> Result<Option<Moments>> {
+    let n = data.n_rows();
+    if all.variance.is_empty() || data.is_sparse() || !data.can_seek() || n < LEAST_ROWS {
+        return Ok(None);
+    }
+    let d = all.dimension();
+    let step = n.div_ceil(MOST_ROWS.min(MOST_VALUES / d).max(LEAST_ROWS));
+    let list: Vec<u32> = (0..n).step_by(step).map(|row| row as u32).collect();
+    let units = data.pick(&list)?;
+    let mut values = vec![F::ZERO; list.len() * d];
+    units.read(0..list.len(), &vec![F::ZERO; d], &mut values);
+    let weighted = |(row, values)| (units.mass(row), values);
+    let rows: Vec<(f64, &[F])> =
+        values.chunks_exact(d).enumerate().map(weighted).filter(|(weight, _)| *weight > 0.0).collect();
+    let usual: Vec<[f64; 2]> = (0..d).map(|column| usual(rows.iter().map(|(_, row)| row[column].to_f64()))).collect();
+    let is_near = |(value, [low, high]): (&F, &[f64; 2])| {
+        let (value, reach) = (value.to_f64(), FAR * (high - low));
+        reach == 0.0 || !(value < low - reach || value > high + reach)
+    };
+    let near: Vec<&(f64, &[F])> = rows.iter().filter(|(_, row)| row.iter().zip(&usual).all(is_near)).collect();
+    if 2 * near.len() < rows.len() {
+        return Ok(None);
+    }
+    let found = of_rows(&near, all);
+    let is_hidden = found.variance.iter().zip(&all.variance).any(|(bulk, all)| *bulk < HIDDEN * all);
+    Ok(is_hidden.then_some(found))
+}
+
+/// The usual range of the values that are not missing; empty if there are none.
+fn usual(values: impl Iterator<Item = f64>) -> [f64; 2] {
+    let mut values: Vec<f64> = values.filter(|value| !value.is_nan()).collect();
+    let Some(last) = values.len().checked_sub(1) else { return [0.0; 2] };
+    USUAL.map(|share| *values.select_nth_unstable_by((share * last as f64).round() as usize, f64::total_cmp).1)
+}
+
+/// The moments with means and (co)variances of these rows. A column in which they do not vary keeps its variance.
+fn of_rows<F: Scalar>(rows: &[&(f64, &[F])], all: &Moments) -> Moments {
+    let d = all.dimension();
+    let mut found = all.clone();
+    let mut masses = vec![0.0; d];
+    let mut sums = vec![0.0; d];
+    for (weight, row) in rows {
+        for (column, value) in row.iter().enumerate().filter(|(_, value)| !value.is_nan()) {
+            masses[column] += weight;
+            sums[column] += weight * (value.to_f64() - all.mean[column]);
+        }
+    }
+    for (mean, (sum, mass)) in found.mean.iter_mut().zip(sums.iter().zip(&masses)) {
+        *mean += if *mass > 0.0 { sum / mass } else { 0.0 };
+    }
+    let mut scatter = vec![0.0; if all.covariance.is_empty() { 0 } else { d * d }];
+    let mut squares = vec![0.0; d];
+    for (weight, row) in rows {
+        let from: Vec<f64> = row.iter().zip(&found.mean).map(|(value, mean)| value.to_f64() - mean).collect();
+        squares.iter_mut().zip(&from).filter(|(_, x)| !x.is_nan()).for_each(|(sum, x)| *sum += weight * x * x);
+        for (sums, left) in scatter.chunks_exact_mut(d).zip(&from) {
+            sums.iter_mut().zip(&from).for_each(|(sum, right)| *sum += weight * left * right);
+        }
+    }
+    for column in 0..d {
+        let variance = squares[column] / masses[column];
+        found.variance[column] = if variance > 0.0 { variance } else { all.variance[column] };
+    }
+    for (entry, value) in found.covariance.iter_mut().enumerate() {
+        let (row, column) = (entry / d, entry % d);
+        let of_all = KEPT * all.mass * all.variance[row];
+        *value = if row == column { found.variance[row] + of_all } else { scatter[entry] / masses[row] };
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{DenseRows, Domain, Needs, TableRows, moments};
+    use crate::parallel::Cancel;
+
+    fn moments_of(values: &[f64], weights: Option<&[f64]>) -> (Moments, Option<Moments>) {
+        let table = DenseRows::new(values, 2);
+        let rows = TableRows { rows: &table, weights };
+        let all = moments(&rows, Needs::Covariance, &Domain::Real.into(), false, &Cancel::default()).expect("numbers");
+        let found = bulk(&rows, &all).expect("rows in memory");
+        (all, found)
+    }
+
+    /// 40 rows on a curve.
+    fn near() -> Vec<f64> {
+        (0..40).flat_map(|row| [f64::from(row * 7 % 40), f64::from(row * row % 11)]).collect()
+    }
+
+    #[test]
+    fn far_rows_leave_the_moments_of_the_others() {
+        let expected = moments_of(&near(), None).0;
+        let mut values = near();
+        values.splice(20..20, [1e7, 3.0, 5.0, -1e8]);
+        let (all, found) = moments_of(&values, None);
+        let found = found.expect("hidden");
+        for (mine, its) in found.mean.iter().zip(&expected.mean) {
+            assert!((mine - its).abs() < 1e-8, "{mine} {its}");
+        }
+        for (entry, (mine, its)) in found.covariance.iter().zip(&expected.covariance).enumerate() {
+            let added = if entry % 3 == 0 { KEPT * all.mass * all.variance[entry / 2] } else { 0.0 };
+            assert!((mine - its - added).abs() < 1e-6, "{entry}: {mine} {its}");
+        }
+        assert_eq!((found.mass, found.n_rows), (all.mass, all.n_rows));
+    }
+
+    #[test]
+    fn rows_at_ordinary_distances_are_part_of_the_bulk() {
+        let mut values = near();
+        values.extend([1e3, 3.0]);
+        assert_eq!(moments_of(&values, None).1, None);
+        // Nor does a weight of zero hide anything.
+        values.extend([1e9, 1e9]);
+        let weights: Vec<f64> = (0..42).map(|row| f64::from(u8::from(row < 41))).collect();
+        assert_eq!(moments_of(&values, Some(&weights)).1, None);
+    }
+
+    #[test]
+    fn a_column_that_varies_in_far_rows_alone_keeps_its_variance() {
+        let mut values = near();
+        values.chunks_exact_mut(2).for_each(|row| row[1] = 4.0);
+        values.extend([1e9, 5.0]);
+        let (all, found) = moments_of(&values, None);
+        let found = found.expect("hidden");
+        assert!(found.variance[0] < 200.0);
+        assert_eq!(found.variance[1], all.variance[1]);
+        assert_eq!(found.covariance[1], 0.0);
+    }
+}
