@@ -112,6 +112,7 @@ SCIPY_ALLOWED = ["sparse"]
 NUMERICS_EXEMPT = (
     "python/stickbreak/demo/",
     "python/stickbreak/plot/",
+    "python/stickbreak/result/agreement.py",
     "python/stickbreak/result/shapes.py",
     "python/stickbreak/testing/",
     # What scikit-learn's mixtures have beside covariances.

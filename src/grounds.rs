@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::data::{
-    Coordinates, Dataset, Domain, Freedom, Informative, Moments, OTHER_VALUES, RowUnits, Rows, Strays, bulk, check_rows,
-    informative, moments_and_resolution, strays,
+    Coordinates, Dataset, Domain, Freedom, Informative, Moments, OTHER_VALUES, RowUnits, Rows, Strays, bulk,
+    check_rows, informative, moments_and_resolution, strays,
 };
 use crate::error::{Error, Result};
 use crate::likelihood;

@@ -35,6 +35,8 @@ pub enum Purpose {
     Parameters = 11,
     /// Draws of the weights of components.
     Weights = 12,
+    /// Components to rearrange.
+    Rearrangements = 13,
 }
 
 /// The stream of `purpose` and `index` (a pass, a chain) under `seed`.

@@ -78,6 +78,7 @@ from stickbreak.run.fitting import fit
 from stickbreak.run.moves import Birth, Delete, Merge, Split
 from stickbreak.run.samplers import CollapsedGibbs, SplitMerge, TreeGuided
 from stickbreak.run.sampling import sample
+from stickbreak.run.stability import Stability, stability
 from stickbreak.run.units import KdTree, Words
 from stickbreak.run.validating import cross_validate
 
@@ -130,6 +131,7 @@ __all__ = [
     "SphericalGaussian",
     "Split",
     "SplitMerge",
+    "Stability",
     "StepSizeWarning",
     "StickbreakError",
     "Stochastic",
@@ -153,4 +155,5 @@ __all__ = [
     "plot",
     "read_docword",
     "sample",
+    "stability",
 ]

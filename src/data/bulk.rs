@@ -15,9 +15,11 @@ const USUAL: [f64; 2] = [0.1, 0.9];
 const FAR: f64 = 100.0;
 /// The bulk is used if its variance is below this fraction of the variance of all rows in some column.
 const HIDDEN: f64 = 1e-3;
-/// Fraction of the squares of all rows that is added to variances, so that the prior scale keeps a scatter matrix of all
-/// rows positive definite.
+/// Fraction of the squares of all rows that is added to the diagonal of covariances, so that the prior scale keeps a
+/// scatter matrix of all rows positive definite.
 const KEPT: f64 = 16.0 * f64::EPSILON;
+/// Least fraction of the variance that is added, twice of what a scale must be beside it.
+const LEAST_KEPT: f64 = 2e3 * f64::EPSILON;
 
 /// The moments of the rows that are not far from the others in any column, if the far ones hide their variance.
 ///
@@ -55,7 +57,8 @@ pub fn bulk<F: Scalar>(data: &dyn Dataset<F>, all: &Moments) -> Result<Option<Mo
 fn usual(values: impl Iterator<Item = f64>) -> [f64; 2] {
     let mut values: Vec<f64> = values.filter(|value| !value.is_nan()).collect();
     let Some(last) = values.len().checked_sub(1) else { return [0.0; 2] };
-    USUAL.map(|share| *values.select_nth_unstable_by((share * last as f64).round() as usize, f64::total_cmp).1)
+    values.sort_unstable_by(f64::total_cmp);
+    USUAL.map(|share| values[(share * last as f64).round() as usize])
 }
 
 /// The moments with means and (co)variances of these rows. A column in which they do not vary keeps its variance.
@@ -88,8 +91,8 @@ fn of_rows<F: Scalar>(rows: &[&(f64, &[F])], all: &Moments) -> Moments {
     }
     for (entry, value) in found.covariance.iter_mut().enumerate() {
         let (row, column) = (entry / d, entry % d);
-        let of_all = KEPT * all.mass * all.variance[row];
-        *value = if row == column { found.variance[row] + of_all } else { scatter[entry] / masses[row] };
+        let kept = (KEPT * all.mass).max(LEAST_KEPT) * all.variance[row];
+        *value = if row == column { found.variance[row] + kept } else { scatter[entry] / masses[row] };
     }
     found
 }
@@ -124,7 +127,7 @@ mod tests {
             assert!((mine - its).abs() < 1e-8, "{mine} {its}");
         }
         for (entry, (mine, its)) in found.covariance.iter().zip(&expected.covariance).enumerate() {
-            let added = if entry % 3 == 0 { KEPT * all.mass * all.variance[entry / 2] } else { 0.0 };
+            let added = if entry % 3 == 0 { LEAST_KEPT * all.variance[entry / 2] } else { 0.0 };
             assert!((mine - its - added).abs() < 1e-6, "{entry}: {mine} {its}");
         }
         assert_eq!((found.mass, found.n_rows), (all.mass, all.n_rows));

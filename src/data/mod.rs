@@ -18,8 +18,8 @@ mod tree;
 
 pub(crate) use batches::OTHER_VALUES;
 pub use batches::{ArrayBatches, BatchSource, CallbackBatches, whole};
-pub use bulk::bulk;
 use batches::{Prints, batch_range, cut_fingerprint, print_of_values};
+pub use bulk::bulk;
 pub use coordinates::{Coordinates, Dependent, Freedom};
 pub use dataset::{Dataset, TableRows};
 pub use directions::{Informative, Strays, informative, strays};

@@ -32,6 +32,8 @@ pub struct Moments {
     pub variance: Vec<f64>,
     /// Covariance about the means divided by the mass, (D, D); empty if not needed.
     pub covariance: Vec<f64>,
+    /// As `variance`, but always of all rows, even if the other moments are those of the bulk, (D,).
+    pub overall: Vec<f64>,
     /// The largest value of each column, (D,); only for codes, otherwise empty.
     pub largest: Vec<f64>,
     /// The smallest value of each column in rows of positive weight, (D,); empty for sparse rows.
@@ -64,6 +66,7 @@ impl Moments {
         Self {
             mean: lower(&self.mean, 1),
             variance: lower(&self.variance, 2),
+            overall: lower(&self.overall, 2),
             covariance: if self.covariance.is_empty() {
                 Vec::new()
             } else {
@@ -142,7 +145,21 @@ pub fn moments_and_resolution<F: Scalar>(
         }
     };
     let Means { n_rows, mass, mean, largest, least, most, n_distinct, resolution, fingerprint, .. } = means;
-    Ok(Moments { n_rows, mass, mean, variance, covariance, largest, least, most, n_distinct, resolution, fingerprint })
+    let overall = variance.clone();
+    Ok(Moments {
+        n_rows,
+        mass,
+        mean,
+        variance,
+        covariance,
+        overall,
+        largest,
+        least,
+        most,
+        n_distinct,
+        resolution,
+        fingerprint,
+    })
 }
 
 /// Results of the first reading besides sums.

@@ -3,12 +3,13 @@
 
 use std::time::Instant;
 
-use crate::component::{Edit, EditLog};
+use crate::component::EditLog;
 use crate::elbo;
 use crate::error::{Error, Result};
 use crate::events::{Event, Observer};
 use crate::evidence;
 use crate::executor::Executor;
+use crate::fit::order::falling;
 use crate::fit::position::Position;
 use crate::fit::run::Run;
 use crate::fit::settings::Settings;
@@ -57,6 +58,15 @@ pub trait DataAccess {
     /// # Errors
     /// [`Error::Cancelled`]; [`Error::Source`].
     fn other_start(&self, _most: usize, _edits: &mut EditLog) -> Result<Option<(Memo, Parameters)>> {
+        Ok(None)
+    }
+
+    /// A memo of a better state than the best one, under its base measure, for components that it issues, if
+    /// rearrangements lead to one for `budget` pairs of units and components.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`]; [`Error::Source`].
+    fn rearranged(&self, _best: &BestState, _budget: usize, _edits: &mut EditLog) -> Result<Option<Memo>> {
         Ok(None)
     }
 }
@@ -171,7 +181,7 @@ impl<F: Scalar> Engine<'_, F> {
             total.add(&executor.visit(batch, &globals, &position.edits, &Plan::default())?.summary)?;
             report_batch(observer, position.pass, batch + 1, n_batches);
         }
-        if let Some(edit) = self.falling(&total)? {
+        if let Some(edit) = falling(&self.model, &total)? {
             total.apply(&edit)?;
         }
         let elbo = elbo::collapsed(&self.model, &total)?.total();
@@ -347,38 +357,11 @@ impl<F: Scalar> Engine<'_, F> {
 
     /// Sorts components by decreasing counts.
     fn reorder(&self, position: &mut Position) -> Result<()> {
-        if let Some(edit) = self.falling(position.memo.total())? {
+        if let Some(edit) = falling(&self.model, position.memo.total())? {
             position.memo.apply(&edit)?;
             position.edits.push(edit);
         }
         Ok(())
-    }
-
-    /// The edit that sorts components by decreasing counts, if the process is ordered (mathematics 2a.1). With
-    /// truncated sticks another component may be better as the last one (mathematics 2b); then the last component stays
-    /// and the others are sorted.
-    fn falling(&self, total: &Summary) -> Result<Option<Edit>> {
-        if !self.model.process.is_ordered() || total.counts.is_sorted_by(|a, b| a >= b) {
-            return Ok(None);
-        }
-        let before = self.model.allocate(total).bound;
-        let k = total.n_components();
-        for n_moved in [k, k - 1] {
-            let mut order: Vec<usize> = (0..k).collect();
-            order[..n_moved].sort_by(|&a, &b| total.counts[b].total_cmp(&total.counts[a]));
-            if order.is_sorted() {
-                break;
-            }
-            let edit = Edit::Reorder { order: order.iter().map(|&place| total.ids[place]).collect() };
-            let mut sorted = Summary::empty(total.ids.clone(), 0, false);
-            (sorted.counts, sorted.tail) = (total.counts.clone(), total.tail);
-            sorted.apply(&edit)?;
-            // For a point estimate the order changes the bound only by rounding.
-            if self.model.allocate(&sorted).bound >= before - 1e-12 * before.abs() {
-                return Ok(Some(edit));
-            }
-        }
-        Ok(None)
     }
 
     fn offer_checkpoint(

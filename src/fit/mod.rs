@@ -3,8 +3,10 @@
 mod algorithm;
 mod engine;
 mod opening;
+mod order;
 mod position;
 mod prepare;
+mod rearrange;
 mod run;
 mod search;
 mod settings;

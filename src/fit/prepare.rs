@@ -11,6 +11,7 @@ use crate::executor::{Executor, InProcess};
 use crate::fit::position::Position;
 use crate::fit::settings::Settings;
 use crate::fit::sizes::Sizes;
+use crate::fit::stages::BestState;
 use crate::fit::{DataAccess, Job, Run};
 use crate::fitted::{Fitted, Packs};
 use crate::grounds::{Grounds, check_form, check_same, survey};
@@ -84,13 +85,11 @@ impl<'a, F: Scalar> Prepared<'a, F> {
 
     /// Returns an executor of the batches in this process.
     pub(super) fn executor(&self) -> Result<InProcess<'_, F>> {
-        InProcess::new(
-            self.settings.units.kind(),
-            &self.model,
-            self.source.as_ref(),
-            self.settings.local,
-            self.cancel.clone(),
-        )
+        self.executor_of(&self.model, self.settings.local)
+    }
+
+    pub(super) fn executor_of(&self, model: &Model<F>, local: LocalOptions) -> Result<InProcess<'_, F>> {
+        InProcess::new(self.settings.units.kind(), model, self.source.as_ref(), local, self.cancel.clone())
     }
 
     /// The inputs of the moves, if any.
@@ -224,6 +223,13 @@ impl<F: Scalar> DataAccess for Prepared<'_, F> {
         let memo = self.memo(&ids, &Init::Labels(&labels))?;
         edits.push(Edit::Append { ids });
         Ok(Some((memo, base)))
+    }
+
+    fn rearranged(&self, best: &BestState, budget: usize, edits: &mut EditLog) -> Result<Option<Memo>> {
+        let Some(mut total) = self.rearrange(best, budget)? else { return Ok(None) };
+        total.ids = edits.issue(total.n_components());
+        edits.push(Edit::Append { ids: total.ids.clone() });
+        Ok(Some(Memo::starting_from(total, self.sizes.batches, self.mass)))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The search after the moves are exhausted: the moves once more under a loose base measure, then passes under an
-//! estimated one again (mathematics 10.8), then another start, if there is one (10.9). The run ends with the best
-//! state.
+//! estimated one again (mathematics 10.8), then another start, if there is one (10.9), then rearrangements (10.10). The
+//! run ends with the best state.
 
 use crate::component::Edit;
 use crate::elbo;
@@ -12,7 +12,9 @@ use crate::fit::run::Run;
 use crate::fit::stages::{BestState, Stage};
 use crate::fitted::StopReason;
 use crate::likelihood::Loosening;
+use crate::memo::Memo;
 use crate::model::Model;
+use crate::parameters::Parameters;
 use crate::simd::Scalar;
 use crate::visits::UnitOptions;
 
@@ -26,6 +28,8 @@ const LARGE: f64 = 20_000.0;
 const SHARE: f64 = 1.0;
 /// The same for many rows.
 const LARGE_SHARE: f64 = 0.2;
+/// Work of rearrangements as a fraction of the work before the search.
+const REARRANGING_SHARE: f64 = 16.0;
 
 impl Position {
     /// Whether the current stage of a search has used up the work that it may do.
@@ -37,7 +41,7 @@ impl Position {
             Stage::Ahead => false,
             Stage::Loose => is_late,
             // A better state is worth its passes.
-            Stage::Estimating | Stage::OtherStart => {
+            Stage::Estimating | Stage::OtherStart | Stage::Rearranged => {
                 is_late && self.objectives.last().is_some_and(|last| search.better_than(*last).is_some())
             }
         }
@@ -69,12 +73,18 @@ impl<F: Scalar> Engine<'_, F> {
                 self.go_on_with(position, Stage::Loose, loose);
                 Ok(true)
             }
-            Stage::Loose => Ok(self.estimate_again(position) || self.start_again(position)?),
+            Stage::Loose => {
+                Ok(self.estimate_again(position) || self.start_again(position)? || self.rearrange(position)?)
+            }
             Stage::Estimating => {
                 self.keep_best(position)?;
-                self.start_again(position)
+                Ok(self.start_again(position)? || self.rearrange(position)?)
             }
-            Stage::OtherStart => Ok(false),
+            Stage::OtherStart => {
+                self.keep_best(position)?;
+                self.rearrange(position)
+            }
+            Stage::Rearranged => Ok(false),
         }
     }
 
@@ -118,15 +128,34 @@ impl<F: Scalar> Engine<'_, F> {
         let mut edits = position.edits.clone();
         let Some((memo, base)) = self.data.other_start(most, &mut edits)? else { return Ok(false) };
         position.edits = edits;
+        self.go_on_from(position, Stage::OtherStart, memo, base)?;
+        Ok(true)
+    }
+
+    /// Goes on from a rearrangement of the best state, if one is better.
+    fn rearrange(&mut self, position: &mut Position) -> Result<bool> {
+        let Some(best) = position.search.best.as_deref() else { return Ok(false) };
+        if best.total.mass > LARGE {
+            return Ok(false);
+        }
+        let budget = (REARRANGING_SHARE * position.search.before as f64) as usize;
+        let (mut edits, base) = (position.edits.clone(), best.base.clone());
+        let Some(memo) = self.data.rearranged(best, budget, &mut edits)? else { return Ok(false) };
+        position.edits = edits;
+        self.go_on_from(position, Stage::Rearranged, memo, base)?;
+        Ok(true)
+    }
+
+    /// Goes on from a memo of other components, which the log has appended.
+    fn go_on_from(&mut self, position: &mut Position, stage: Stage, memo: Memo, base: Parameters) -> Result<()> {
         let model = self.model.holding(false).with_base(base)?;
         let model = evidence::raise(&model, memo.total()).map_or(model, |(raised, _)| raised);
-        // The log has appended the new components.
         let gone = std::mem::replace(&mut position.memo, memo).into_total().ids;
         for id in gone {
             position.edits.push(Edit::Delete { id });
         }
-        self.go_on_with(position, Stage::OtherStart, model);
-        Ok(true)
+        self.go_on_with(position, stage, model);
+        Ok(())
     }
 
     /// Makes a fresh start of the moves under another base measure.

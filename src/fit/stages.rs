@@ -20,6 +20,8 @@ pub enum Stage {
     Estimating,
     /// The run goes on from another start.
     OtherStart,
+    /// The run goes on from a rearrangement of the best state.
+    Rearranged,
 }
 
 /// The state of a search.
@@ -37,7 +39,7 @@ pub struct Search {
 
 /// A state to which a run returns if it finds no better one.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct BestState {
+pub struct BestState {
     /// Its bound, nats.
     pub elbo: f64,
     /// Its objective, nats.

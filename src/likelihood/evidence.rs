@@ -82,7 +82,7 @@ impl<'a> Given<'a> {
         if self.is_free("mean_precision") { now.min(by.precision) } else { now }
     }
 
-    /// Lower limit of estimated scales, as a fraction of the initial scale times its degrees of freedom: a smaller scale
+    /// Lower limit of estimated scales, as a fraction of the initial scale times its degrees of freedom. A smaller one
     /// would be lost in the rounding of the squares of so many rows (mathematics 10.6).
     pub fn floor(&self) -> f64 {
         let mass: f64 = self.components.iter().map(|component| component.count).sum();

@@ -72,7 +72,7 @@ impl FromParameters for ZeroMeanGaussian {
             return Err(Error::invalid("scale", format!("of size {size}"), allowed));
         }
         check_scale_beside(data, &scale)?;
-        if !survives_beside(d, &scale, |j| data.covariance[j * (d + 1)] + data.mean[j].powi(2)) {
+        if !survives_beside(d, &scale, |j| data.overall[j] + data.mean[j].powi(2)) {
             let found = "so far from zero that its scatter is lost to float64 rounding";
             return Err(Error::invalid(
                 "data",

@@ -11,6 +11,7 @@ use crate::moves::contrast;
 use crate::parallel::Cancel;
 use crate::rng::Choices;
 use crate::simd::Scalar;
+use crate::suffstats::Sufficient;
 
 /// Number of Lloyd iterations after seeding.
 const LLOYD_STEPS: usize = 3;
@@ -48,6 +49,21 @@ pub(super) fn labels<F: Scalar>(
             Ok(points.nearest(&points.seeds(ids.len(), choices)))
         }
     }
+}
+
+/// Labels of parts of a component with these sums, in the metric that suits it.
+///
+/// # Errors
+/// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`].
+pub(crate) fn part_labels<F: Scalar>(
+    model: &Model<F>,
+    units: &RowUnits<'_, F>,
+    component: Sufficient<'_>,
+    ids: &[ComponentId],
+    choices: &mut dyn Choices,
+    cancel: &Cancel,
+) -> Result<Vec<u32>> {
+    labels(model, units, &model.likelihood.metric(component)?, ids, choices, cancel)
 }
 
 /// Labels 0 and 1 by the side of the plane through the mean, across the leading principal component (mathematics 4.8).

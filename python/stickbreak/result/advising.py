@@ -1,6 +1,5 @@
 """Advice on probable mistakes about a fit, and what to try: `Fit.advice`."""
 
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -212,19 +211,11 @@ def _of_skewed(rows: NDArray[Any], names: Names | None) -> Iterator[Advice]:
 
 def _of_outliers(sample: Sample, names: Names | None) -> Iterator[Advice]:
     """Look for rows that are far from all others."""
-    with warnings.catch_warnings():
-        # A column may have no values.
-        warnings.simplefilter("ignore", RuntimeWarning)
-        low, high = np.nanquantile(sample.rows, _USUAL, axis=0, method="nearest")
-    usual = np.where(high > low, high - low, np.inf)
-    # The number of usual ranges from the nearer end of the usual range; negative within it.
-    with np.errstate(over="ignore"):
-        distances = np.fmax((low - sample.rows) / usual, (sample.rows - high) / usual)
+    low, high, distances = shapes.beyond(sample.rows, _USUAL)
     far = np.flatnonzero((distances > _FAR).any(axis=1))
     if far.size == 0 or 2 * far.size > len(sample.rows):
         return
-    worst = far[np.argmax(np.nanmax(distances[far], axis=1))]
-    column = int(np.nanargmax(distances[worst]))
+    worst, column = divmod(int(distances.argmax()), distances.shape[1])
     listed = ", ".join(map(str, sample.numbers[far[:_MOST_NAMED]].tolist()))
     more = f" and {far.size - _MOST_NAMED} more" if far.size > _MOST_NAMED else ""
     text = (

@@ -50,3 +50,18 @@ def copies(rows: NDArray[Any]) -> list[int]:
         one, other = (varying[order[begin + positions]] for positions in np.nonzero(same))
         found.update(np.maximum(one, other)[one != other].tolist())
     return sorted(found)
+
+
+def beyond(
+    rows: NDArray[np.float64], usual: tuple[float, float]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return two quantiles of each column, and how far each value lies outside them, in multiples of their distance.
+
+    Values between the quantiles, missing ones, and those of columns whose quantiles are equal have zero.
+    """
+    is_empty = np.isnan(rows).all(axis=0)
+    low, high = np.nanquantile(np.where(is_empty, 0.0, rows), usual, axis=0, method="nearest")
+    width = np.where(high > low, high - low, np.inf)
+    with np.errstate(over="ignore"):
+        outside = np.fmax((low - rows) / width, (rows - high) / width)
+    return low, high, np.nan_to_num(np.fmax(outside, 0.0), nan=0.0, posinf=np.inf)

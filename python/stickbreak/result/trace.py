@@ -472,8 +472,9 @@ class Trace:
 def _proposals(name: str, found: object) -> Proposals:
     """Read the counts of one kind of proposal from a file; older files have only the first two."""
     counts = checks.instance(f"proposals[{name!r}]", found, list, "a list")
-    if len(counts) not in (2, 4) or not all(isinstance(count, int | float) and 0 <= count < 2**63 for count in counts):
-        raise checks.invalid_argument(f"proposals[{name!r}]", repr(counts), "two or four counts")
+    fits = (isinstance(count, float) or (isinstance(count, int) and abs(count) < 2**63) for count in counts)
+    if len(counts) not in (2, 4) or not all(fits):
+        raise checks.invalid_argument(f"proposals[{name!r}]", repr(counts), "two or four numbers")
     return Proposals(*counts)
 
 

@@ -7,6 +7,9 @@ from stickbreak.result.fitted import Fitted
 from stickbreak.result.history import StopReason
 from stickbreak.run.algorithms import Algorithm, Stochastic
 
+# A fit has settled if this many passes together changed the objective by at most so many nats.
+_STILL, _NOTHING = 10, 0.1
+
 
 def ran_out(fit: Fitted, algorithm: Algorithm) -> ConvergenceWarning | None:
     """Return the advice for a fit that used up its passes; None if it should end that way.
@@ -14,6 +17,8 @@ def ran_out(fit: Fitted, algorithm: Algorithm) -> ConvergenceWarning | None:
     `Stochastic` makes a fixed number of passes.
     """
     if fit.stop_reason is not StopReason.MAX_PASSES or isinstance(algorithm, Stochastic) or not fit.history:
+        return None
+    if _is_settled(fit):
         return None
     last = fit.history[-1].objective
     gain = last - fit.history[-2].objective if len(fit.history) > 1 else float("nan")
@@ -28,6 +33,13 @@ def ran_out(fit: Fitted, algorithm: Algorithm) -> ConvergenceWarning | None:
     on = ("init=fit to go on from here",) if fit._goes_on else ()
     tries = ("more of them (max_passes=)", *on)
     return ConvergenceWarning(f"the fit has not converged after {passes}{why}", suggestions=tries)
+
+
+def _is_settled(fit: Fitted) -> bool:
+    """Return whether the last passes changed the objective by nothing that matters, and no move was accepted."""
+    last = fit.history[-_STILL:]
+    rise = abs(fit.history[-1].objective - last[0].objective)
+    return len(last) == _STILL and rise <= _NOTHING and not any(record.accepted for record in last)
 
 
 def beaten(fit: Fitted, first: float | None, algorithm: Algorithm) -> Advice | None:

@@ -14,16 +14,27 @@ from stickbreak.run.checkpoints import Checkpoint
 Data: TypeAlias = ArrayLike | Callable[[], Iterable[ArrayLike]] | str | os.PathLike[str]
 
 
-class FoldOptions(TypedDict, total=False):
-    """Arguments that `cross_validate` passes on to every fit. Of `init`, it takes words only."""
+class OfAnyFit(TypedDict, total=False):
+    """Arguments that make sense for every one of several fits."""
 
     n_components: int | None
     init: str | ArrayLike | Fit | TopicFit
-    n_init: int
     threads: int | None
     missing: str
     progress: bool | None
     callbacks: Iterable[Callable[[Record], object]]
+
+
+class SeedOptions(OfAnyFit, total=False):
+    """Arguments that `stability` passes on to every fit."""
+
+    sample_weight: ArrayLike | None
+
+
+class FoldOptions(OfAnyFit, total=False):
+    """Arguments that `cross_validate` passes on to every fit. Of `init`, it takes words only."""
+
+    n_init: int
 
 
 class FitOptions(FoldOptions, total=False):

@@ -148,8 +148,8 @@ fn of_eigen(start: &NormalWishart, values: &[f64], vectors: &[f64]) -> Vec<f64> 
     matrix
 }
 
-/// The scale that maximises the evidence among scales with eigenvalues of at least `floor`, in the metric of the initial
-/// scale (mathematics 10.6).
+/// The scale that maximises the evidence among scales with eigenvalues of at least `floor`, in the metric of the
+/// initial scale (mathematics 10.6).
 fn above_floor(scale: Vec<f64>, floor: f64, start: &NormalWishart) -> Result<Vec<f64>> {
     let d = start.dimension();
     let mut rest: Vec<f64> = scale.iter().zip(start.scale()).map(|(b, v)| b - floor * v).collect();

@@ -45,7 +45,7 @@ pub fn survives_beside(d: usize, scale: &[f64], square: impl Fn(usize) -> f64) -
 /// Checks that a scale keeps its digits next to the scatter of the data.
 pub fn check_scale_beside(data: &Moments, scale: &[f64]) -> Result<()> {
     let d = data.dimension();
-    if survives_beside(d, scale, |j| data.covariance[j * (d + 1)]) {
+    if survives_beside(d, scale, |j| data.overall[j]) {
         return Ok(());
     }
     let found = "so small that float64 rounding of the scatter of the data hides it";

@@ -1,0 +1,322 @@
+//! Rearrangements of components that overlap: one to three of them are replaced by as many or one more parts of their
+//! rows, and the result is kept if it has a higher bound after plain passes of all components (mathematics 10.10).
+//! Births cannot find these states, because a split is judged before its neighbours react.
+
+use std::collections::BTreeMap;
+
+use crate::component::{ComponentId, EditLog};
+use crate::data::{Dataset, RowUnits, Sample, SeenRows};
+use crate::elbo;
+use crate::error::Result;
+use crate::executor::{Executor, InProcess};
+use crate::fit::order::falling;
+use crate::fit::prepare::Prepared;
+use crate::fit::stages::BestState;
+use crate::global_step::Globals;
+use crate::local_step::{Chunk, FromLabels, Keep, LocalStep, Tap};
+use crate::model::Model;
+use crate::moves::{part_labels, tried};
+use crate::parallel::Cancel;
+use crate::rng::{Choices, Generator, Purpose, stream};
+use crate::simd::Scalar;
+use crate::suffstats::Summary;
+use crate::visits::LocalOptions;
+
+/// How often one, two and three components are replaced.
+const POOLS: [f64; 3] = [1.0, 2.0, 1.0];
+/// Smallest share of a row for it to count as one of the pool.
+const LEAST_SHARE: f64 = 1e-3;
+/// Number of plain passes after which a replacement is judged.
+const PASSES: usize = 8;
+/// Number of plain passes of a promising replacement.
+const LONG: usize = 40;
+/// A replacement is promising if it lacks at most this much, nats.
+const SHORT: f64 = 8.0;
+/// Least gain of a replacement, nats.
+const GAIN: f64 = 0.05;
+/// Gain of a plain pass below which no further one is made, nats.
+const SETTLED: f64 = 0.01;
+/// Maximum number of replacements tried, since those without rows cost nothing.
+const MOST_TRIES: usize = 1000;
+
+impl<F: Scalar> Prepared<'_, F> {
+    /// The summary of a better state than the best, under its base measure, if rearrangements lead to one for `budget`
+    /// pairs of rows and components.
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`]; [`crate::Error::Source`].
+    pub(super) fn rearrange(&self, best: &BestState, budget: usize) -> Result<Option<Summary>> {
+        let rows = SeenRows { rows: self.job.rows, coordinates: &self.grounds.coordinates };
+        if !rows.can_seek() || best.total.n_components() < 2 {
+            return Ok(None);
+        }
+        let model = self.model.with_base(best.base.clone())?;
+        let local = LocalOptions { keep: Keep::Summary, bounds_memory: 0, ..self.settings.local };
+        let list: Vec<u32> = (0..self.n_rows as u32).collect();
+        let rearranging = Rearranging {
+            executor: self.executor_of(&model, local)?,
+            units: rows.pick(&list)?,
+            cancel: self.cancel,
+            generator: stream(self.settings.seed, Purpose::Rearrangements, 0),
+            edits: EditLog::default(),
+            n_visits: 0,
+            pairs: 0,
+            model,
+        };
+        rearranging.run(&best.total, budget)
+    }
+}
+
+/// A state, with the responsibilities that led to it.
+struct State {
+    total: Summary,
+    bound: f64,
+    /// By row: positions of components and their responsibilities.
+    rows: Vec<Vec<(u32, f64)>>,
+    /// The entropy that joining two components would remove, lower position first.
+    overlaps: BTreeMap<(usize, usize), f64>,
+}
+
+struct Rearranging<'a, F: Scalar> {
+    model: Model<F>,
+    executor: InProcess<'a, F>,
+    /// All rows.
+    units: RowUnits<'a, F>,
+    cancel: &'a Cancel,
+    generator: Generator,
+    /// Identities of parts. Visits see no edits, because they keep nothing by component.
+    edits: EditLog,
+    n_visits: u64,
+    /// Work so far.
+    pairs: usize,
+}
+
+impl<F: Scalar> Rearranging<'_, F> {
+    fn run(mut self, total: &Summary, budget: usize) -> Result<Option<Summary>> {
+        let mut total = total.clone();
+        total.ids = self.edits.issue(total.n_components());
+        let Some(mut best) = self.settled(total)? else { return Ok(None) };
+        let first = best.bound;
+        for _ in 0..MOST_TRIES {
+            if self.pairs >= budget {
+                break;
+            }
+            if let Some(better) = self.attempt(&best)? {
+                best = better;
+            }
+        }
+        Ok((best.bound > first + GAIN).then_some(best.total))
+    }
+
+    /// A state with a higher bound, if one replacement leads to it. A failed computation is no gain.
+    fn attempt(&mut self, state: &State) -> Result<Option<State>> {
+        let Some(other) = tried(self.replaced(state))?.flatten() else { return Ok(None) };
+        let Some((mut total, mut bound)) = tried(self.after(other, PASSES))? else { return Ok(None) };
+        let gain = bound - state.bound;
+        if gain > -SHORT && gain < GAIN {
+            let Some(found) = tried(self.after(total, LONG))? else { return Ok(None) };
+            (total, bound) = found;
+        }
+        if bound > state.bound + GAIN { self.settled(total) } else { Ok(None) }
+    }
+
+    /// The state after plain passes, with its responsibilities.
+    fn settled(&mut self, total: Summary) -> Result<Option<State>> {
+        let Some((total, _)) = tried(self.after(total, LONG))? else { return Ok(None) };
+        let mut seen = SeenShares::new(self.units.len());
+        let Some(total) = tried(self.pass(&total, &mut [&mut seen]))? else { return Ok(None) };
+        let Some(bound) = tried(self.bound(&total))? else { return Ok(None) };
+        Ok(Some(State { total, bound, overlaps: seen.overlaps(&self.units), rows: seen.rows }))
+    }
+
+    /// The summary and its bound after some plain passes, fewer if they gain nothing.
+    fn after(&mut self, mut total: Summary, passes: usize) -> Result<(Summary, f64)> {
+        let mut bound = f64::NEG_INFINITY;
+        for _ in 0..passes {
+            total = self.pass(&total, &mut [])?;
+            let before = std::mem::replace(&mut bound, self.bound(&total)?);
+            if bound - before < SETTLED {
+                break;
+            }
+        }
+        Ok((total, bound))
+    }
+
+    fn bound(&self, total: &Summary) -> Result<f64> {
+        Ok(elbo::collapsed(&self.model, total)?.total())
+    }
+
+    /// A visit of every batch under the components of `total`.
+    fn pass(&mut self, total: &Summary, taps: &mut [&mut dyn Tap]) -> Result<Summary> {
+        let globals = Globals::new(&self.model, total, self.n_visits);
+        self.n_visits += 1;
+        let mut next = Summary::empty(globals.ids.clone(), total.n_statistics, false);
+        for batch in 0..self.executor.n_batches() {
+            self.cancel.check()?;
+            let visit = self.executor.visit_with_taps(batch, &globals, &EditLog::default(), taps)?;
+            next.add(&visit.summary)?;
+            self.pairs += visit.work.pairs;
+        }
+        if taps.is_empty()
+            && let Some(edit) = falling(&self.model, &next)?
+        {
+            next.apply(&edit)?;
+        }
+        Ok(next)
+    }
+
+    /// The summary with a few components replaced by parts of their rows; `None` if they have too few.
+    fn replaced(&mut self, state: &State) -> Result<Option<Summary>> {
+        let pool = self.pool(state);
+        let is_more = pool.len() == 1 || self.generator.pick(2) == 1;
+        let fresh = pool.len() + usize::from(is_more);
+        let mut sample = Sample::default();
+        for (row, pairs) in state.rows.iter().enumerate() {
+            let share: f64 = pairs.iter().filter(|(k, _)| pool.contains(&(*k as usize))).map(|(_, share)| share).sum();
+            if share > LEAST_SHARE && self.units.mass(row) > 0.0 {
+                sample.extend_weighted(&self.units, &[row as u32], share);
+            }
+        }
+        if sample.len() < (2 * fresh).max(4) {
+            return Ok(None);
+        }
+        let parts = self.parts(&sample, &pool, fresh, &state.total)?;
+        let others: Vec<usize> = (0..state.total.n_components()).filter(|k| !pool.contains(k)).collect();
+        // A part of less than half a row would end empty.
+        let kept: Vec<usize> = (0..fresh).filter(|&part| parts.counts[part] >= 0.5).collect();
+        let ids: Vec<ComponentId> =
+            others.iter().map(|&k| state.total.ids[k]).chain(kept.iter().map(|&part| parts.ids[part])).collect();
+        let mut next = Summary::empty(ids, state.total.n_statistics, false);
+        (next.mass, next.log_base_measure) = (state.total.mass, state.total.log_base_measure);
+        others.iter().enumerate().for_each(|(to, &from)| next.add_component(to, &state.total, from));
+        kept.iter().enumerate().for_each(|(to, &from)| next.add_component(others.len() + to, &parts, from));
+        Ok(Some(next))
+    }
+
+    /// Positions of one to three components that overlap.
+    fn pool(&mut self, state: &State) -> Vec<usize> {
+        let k = state.total.n_components();
+        let wanted = 1 + self.generator.choose(&POOLS);
+        let mut pool = vec![self.generator.pick(k)];
+        while pool.len() < wanted {
+            let overlap = |a: usize, b: usize| state.overlaps.get(&(a.min(b), a.max(b))).copied().unwrap_or(0.0);
+            let of_all = |b: usize| pool.iter().map(|&a| overlap(a, b)).sum::<f64>();
+            let weights: Vec<f64> = (0..k).map(|b| if pool.contains(&b) { 0.0 } else { of_all(b).max(0.0) }).collect();
+            if weights.iter().sum::<f64>() <= 0.0 {
+                break;
+            }
+            pool.push(self.generator.choose(&weights));
+        }
+        pool
+    }
+
+    /// The sums of `fresh` parts of these rows, by k-means++.
+    fn parts(&mut self, sample: &Sample, pool: &[usize], fresh: usize, total: &Summary) -> Result<Summary> {
+        let ids = self.edits.issue(fresh);
+        let mut pooled = Summary::empty(ids[..1].to_vec(), total.n_statistics, false);
+        pool.iter().for_each(|&k| pooled.add_component(0, total, k));
+        let units = sample.units::<F>(1.0);
+        let labels = part_labels(&self.model, &units, pooled.component(0), &ids, &mut self.generator, self.cancel)?;
+        let step = LocalStep {
+            likelihood: self.model.likelihood.as_ref(),
+            ids: &ids,
+            assign: &FromLabels { labels: &labels },
+            keep: Keep::Summary,
+            cancel: self.cancel,
+        };
+        Ok(step.run(&units, None, &mut [])?.summary.into_dense())
+    }
+}
+
+/// Collects the responsibilities of all rows.
+struct SeenShares {
+    rows: Vec<Vec<(u32, f64)>>,
+}
+
+impl Tap for SeenShares {
+    fn observe(&mut self, chunk: &Chunk<'_>) -> Result<()> {
+        let found = chunk.responsibilities;
+        let width = found.width;
+        let pairs = found.components.chunks_exact(width).zip(found.values.chunks_exact(width));
+        for (unit, (components, values)) in pairs.enumerate() {
+            let row = components.iter().copied().zip(values.iter().copied()).filter(|(_, value)| *value > 0.0);
+            self.rows[chunk.row_number(unit)] = row.collect();
+        }
+        Ok(())
+    }
+}
+
+impl SeenShares {
+    fn new(n: usize) -> Self {
+        Self { rows: vec![Vec::new(); n] }
+    }
+
+    fn overlaps<F: Scalar>(&self, units: &RowUnits<'_, F>) -> BTreeMap<(usize, usize), f64> {
+        let entropy = |r: f64| if r > 0.0 { -r * r.ln() } else { 0.0 };
+        let mut overlaps = BTreeMap::new();
+        for (row, pairs) in self.rows.iter().enumerate() {
+            for (index, &(a, of_a)) in pairs.iter().enumerate() {
+                for &(b, of_b) in &pairs[index + 1..] {
+                    let gap = units.mass(row) * (entropy(of_a) + entropy(of_b) - entropy(of_a + of_b));
+                    *overlaps.entry((a.min(b) as usize, a.max(b) as usize)).or_insert(0.0) += gap;
+                }
+            }
+        }
+        overlaps
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{DenseRows, TableRows};
+    use crate::fit::{Job, Settings};
+    use crate::init::Init;
+    use crate::model::Specification;
+    use crate::moves::Moves;
+
+    /// 60 rows in three clusters on a line, of which the first two share a component and the third has two.
+    fn crossed() -> (Vec<f64>, Vec<u32>) {
+        let noise = |row: u32| f64::from(row * row % 17) / 8.0;
+        let values = (0..60).map(|row| 9.0 * f64::from(row / 20) + noise(row)).collect();
+        (values, (0..60).map(|row| if row < 40 { 0 } else { 1 + row % 2 }).collect())
+    }
+
+    /// The best state of these labels, and what its rearrangement leads to.
+    fn rearranged(budget: usize) -> (BestState, Option<Summary>, f64) {
+        let (values, labels) = crossed();
+        let table = DenseRows::new(&values[..], 1);
+        let rows = TableRows { rows: &table, weights: None };
+        let settings = Settings { n_components: Some(3), moves: Moves::usual(), ..Settings::default() };
+        let (specification, init) = (Specification::new("Gaussian", "DirichletProcess"), Init::Labels(&labels));
+        let job = Job { specification: &specification, rows: &rows, init: &init, settings: &settings };
+        let cancel = Cancel::default();
+        let prepared = Prepared::new(&job, &cancel).expect("a good job");
+        let position = prepared.start().expect("labels");
+        let (total, base) = (position.memo.total().clone(), position.base.clone());
+        let model = prepared.model.with_base(base.clone()).expect("the same base measure");
+        let elbo = elbo::collapsed(&model, &total).expect("numbers").total();
+        let best = BestState { elbo, objective: elbo, base, total };
+        let found = prepared.rearrange(&best, budget).expect("numbers");
+        let bound = found.as_ref().map_or(f64::NAN, |found| elbo::collapsed(&model, found).expect("numbers").total());
+        (best, found, bound)
+    }
+
+    #[test]
+    fn crossed_components_are_put_right() {
+        let (best, found, bound) = rearranged(100_000);
+        let found = found.expect("a better state");
+        assert!(bound > best.elbo + 10.0, "{bound} {}", best.elbo);
+        assert_eq!((found.n_components(), found.mass), (3, 60.0));
+        for count in &found.counts {
+            assert!((count - 20.0).abs() < 1.0, "{:?}", found.counts);
+        }
+        // The draws are those of the seed.
+        assert_eq!(rearranged(100_000).1, Some(found));
+    }
+
+    #[test]
+    fn nothing_is_tried_without_a_budget() {
+        assert_eq!(rearranged(0).1, None);
+    }
+}
