@@ -108,11 +108,14 @@ NUMPY_ALLOWED = """
 MATH_ALLOWED = "ceil floor inf isfinite isinf isnan nan prod".split()
 # Sparse tables.
 SCIPY_ALLOWED = ["sparse"]
-# Pictures of a result; descriptive statistics behind advice; tests, which draw data and compare numbers.
+# Pictures of a result; descriptive statistics behind advice and joins; tests, which draw data and compare numbers.
 NUMERICS_EXEMPT = (
     "python/stickbreak/demo/",
     "python/stickbreak/plot/",
     "python/stickbreak/result/agreement.py",
+    "python/stickbreak/result/combining.py",
+    "python/stickbreak/result/dip.py",
+    "python/stickbreak/result/stopping.py",
     "python/stickbreak/result/shapes.py",
     "python/stickbreak/testing/",
     # What scikit-learn's mixtures have beside covariances.

@@ -297,6 +297,7 @@ GOOD: dict[str, Maker] = {
     "memo": _FLAG,
     "min_words": _FEW,
     "n_clusters": _one_of(None, 1, 2),
+    "n_seeds": _one_of(2, 3),
     "name": _one_of("log_joint", "n_clusters", "concentration"),
     "other": _fit,
     "plug_in": _FLAG,

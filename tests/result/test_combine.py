@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy.cluster import hierarchy
 from sklearn.datasets import make_moons
 from sklearn.metrics import adjusted_rand_score
 
@@ -95,6 +96,38 @@ def test_clear_clusters_stay_apart() -> None:
     clusters = fit.combine(X)
     assert clusters.n_clusters == fit.n_occupied == 3
     np.testing.assert_array_equal(np.sort(clusters.groups), [0, 1, 2])
+
+
+@given(*SIZES)
+def test_levels_are_a_linkage_of_the_joins(seed: int, n: int, k: int) -> None:
+    fit, X, masses = overlapping(seed, n, k)
+    clusters = fit.combine(X, sample_weight=masses)
+    levels, leaves = clusters.levels, np.flatnonzero(clusters.groups >= 0)
+    assert levels.shape == (len(clusters.joins), 4)
+    if not len(levels):
+        return
+    assert hierarchy.is_valid_linkage(levels)
+    assert hierarchy.is_monotonic(levels)
+    assert ((levels[:, 2] >= 0) & (levels[:, 2] <= 12)).all()
+    least = np.minimum.accumulate([max(join.overlap, 1e-12) for join in clusters.joins])
+    np.testing.assert_allclose(levels[:, 2], -np.log10(least), atol=1e-12)
+    for wanted in range(1, len(leaves) + 1):
+        cut = clusters.cut(wanted)
+        np.testing.assert_array_equal(cut.groups, fit.combine(X, n_clusters=wanted, sample_weight=masses).groups)
+        assert (cut.n_clusters, cut.joins, cut.entropy) == (wanted, clusters.joins, clusters.entropy)
+
+
+def test_cuts_need_a_number_from_one_to_that_of_components() -> None:
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(centre, size=(50, 2)) for centre in (0.0, 10.0, 20.0)])
+    clusters = sb.fit(MODEL, X, init=np.repeat([0, 1, 2], 50), progress=False).combine(X)
+    np.testing.assert_array_equal(np.sort(clusters.cut(3).groups), [0, 1, 2])
+    assert set(clusters.cut(1).predict(X)) == {0}
+    for number in (0, 4):
+        with pytest.raises(sb.InvalidArgument, match="n_clusters"):
+            clusters.cut(number)
+    with pytest.raises(sb.InvalidType, match="n_clusters"):
+        clusters.cut(2.0)  # type: ignore[arg-type]
 
 
 def test_components_without_rows_are_in_no_cluster() -> None:

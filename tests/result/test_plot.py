@@ -265,6 +265,25 @@ def test_dendrograms_colour_the_clusters_of_the_cut(tree: sb.Hierarchy) -> None:
         assert sum(tuple(colour) == colour_of_cluster for colour in colours) == (labels == cluster).sum() - 1
 
 
+def test_dendrograms_of_clusters_have_the_levels() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(-1, 1, size=(800, 2)) + np.repeat([[0.0, 0.0], [4.0, 0.0]], 400, axis=0)
+    fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), rows, progress=False)
+    clusters = fit.combine(rows)
+    assert clusters.n_clusters == 2 < fit.n_occupied
+    ax = sb.plot.dendrogram(clusters)
+    np.testing.assert_allclose([line[1, 1] for line in ax.collections[0].get_segments()], clusters.levels[:, 2])
+    leaves = [int(label.get_text()) for label in ax.get_xticklabels()]
+    assert sorted(leaves) == np.flatnonzero(clusters.groups >= 0).tolist()
+    grey = mpl.colors.to_rgba(sb.plot.canvas.FAINT)
+    colours = mpl.colors.to_rgba_array(ax.collections[0].get_color())
+    assert [tuple(colour) == grey for colour in colours] == [False] * (len(colours) - 1) + [True]
+    assert ax.get_xlabel() == "components"
+    one = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), rows[:3], n_components=1, progress=False).combine(rows)
+    with pytest.raises(sb.InvalidArgument, match="single component"):
+        sb.plot.dendrogram(one)
+
+
 def test_a_tree_too_deep_for_recursion_is_drawn() -> None:
     chain = np.cumsum(np.arange(1500.0))[:, None]
     deep = sb.hierarchy(sb.Mixture(likelihood=sb.Gaussian(prior="rule")), chain, "incremental")

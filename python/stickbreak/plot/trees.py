@@ -1,4 +1,4 @@
-"""Trees over rows."""
+"""Trees over rows or components."""
 
 from typing import TYPE_CHECKING, Literal
 
@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from stickbreak import checks
 from stickbreak.plot import canvas
+from stickbreak.result.combining import Clusters
 from stickbreak.result.hierarchy import Hierarchy
 
 if TYPE_CHECKING:
@@ -15,29 +16,31 @@ if TYPE_CHECKING:
 _MOST_LABELS = 60
 
 
-def dendrogram(tree: Hierarchy, *, method: Literal["bhc", "map"] = "bhc", ax: "Axes | None" = None) -> "Axes":
-    """Draw the dendrogram of a hierarchy: its joins at their heights, in the colours of the clusters of a cut.
+def dendrogram(
+    tree: Hierarchy | Clusters, *, method: Literal["bhc", "map"] = "bhc", ax: "Axes | None" = None
+) -> "Axes":
+    """Draw a dendrogram: joins at their heights, in the colours of clusters. Joins above the clusters are grey.
 
     Parameters
     ----------
-    tree : Hierarchy
-        The hierarchy, with at least two rows.
+    tree : Hierarchy or Clusters
+        A hierarchy of at least two rows, or the clusters of `Fit.combine` of at least two components.
     method : {"bhc", "map"}
-        The cut whose clusters are coloured; see `Hierarchy.cut`. Joins above them are grey.
+        The cut of a hierarchy whose clusters are coloured; see `Hierarchy.cut`. Clusters have their own.
     ax : matplotlib.axes.Axes, optional
         Where to draw. Default: a new figure.
 
     Returns
     -------
     matplotlib.axes.Axes
-        A collection of one line per join, in the order of `Hierarchy.linkage`: up from one of the two nodes, across,
-        and down to the other. Rows are at 0, 1, ... on the horizontal axis; up to 60 rows are labelled by their
-        positions in the data. Heights are those of `Hierarchy.linkage`, in nats.
+        A collection of one line per join, in the order of `Hierarchy.linkage` or `Clusters.levels`: up from one of the
+        two nodes, across, and down to the other. Rows, or components, are at 0, 1, ... on the horizontal axis; up to 60
+        are labelled by their positions. Heights are those of `Hierarchy.linkage`, in nats, or of `Clusters.levels`.
 
     Raises
     ------
     InvalidType, InvalidArgument
-        An argument is not as described, or there is only one row.
+        An argument is not as described, or there is only one row or component.
     NotSupported
         matplotlib is not installed.
 
@@ -50,15 +53,19 @@ def dendrogram(tree: Hierarchy, *, method: Literal["bhc", "map"] = "bhc", ax: "A
     >>> len(sb.plot.dendrogram(tree).collections[0].get_segments())
     19
     """
-    checks.instance("tree", tree, Hierarchy, "a Hierarchy")
-    labels = tree.cut(method)
+    if isinstance(tree, Clusters):
+        leaves, unit, height_label = np.flatnonzero(tree.groups >= 0), "component", "-log10 of the smallest overlap"
+        labels, linkage = tree.groups[leaves], tree.levels
+    else:
+        checks.instance("tree", tree, Hierarchy, "a Hierarchy, or Clusters")
+        labels, linkage = tree.cut(method), tree.linkage
+        leaves, unit, height_label = np.arange(len(labels)), "row", "-log p(one cluster) (nats)"
     n = len(labels)
     if n < 2:
-        raise checks.invalid_argument("tree", "a hierarchy of a single row", "a hierarchy of at least two rows")
+        raise checks.invalid_argument("tree", f"a tree of a single {unit}", f"a tree of at least two {unit}s")
     drawn = canvas.axes(ax)
     from matplotlib.collections import LineCollection
 
-    linkage = tree.linkage
     children, heights = linkage[:, :2].astype(int), linkage[:, 2]
     order = _leaves(children)
     place, base = np.empty(2 * n - 1), np.zeros(2 * n - 1)
@@ -78,12 +85,12 @@ def dendrogram(tree: Hierarchy, *, method: Literal["bhc", "map"] = "bhc", ax: "A
     low, high = min(0.0, heights.min()), max(0.0, heights.max())
     drawn.set_ylim(low, high + 0.05 * (high - low or 1.0))
     if n <= _MOST_LABELS:
-        canvas.set_ticks(drawn, [str(row) for row in order], axis="x")
+        canvas.set_ticks(drawn, [str(leaf) for leaf in leaves[order]], axis="x")
         drawn.tick_params(axis="x", rotation=90 if n > 20 else 0)
     else:
         drawn.set_xticks([])
-    drawn.set_xlabel("rows")
-    drawn.set_ylabel("-log p(one cluster) (nats)")
+    drawn.set_xlabel(f"{unit}s")
+    drawn.set_ylabel(height_label)
     return drawn
 
 

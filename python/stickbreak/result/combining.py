@@ -1,10 +1,17 @@
 """Clusters of several components, joined where they overlap (after Baudry et al. 2010)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from stickbreak import checks
+from stickbreak.io import arrays
+from stickbreak.result import stopping
+
+# Smallest overlap in `Clusters.levels`: smaller ones are rounding.
+_LEAST_OVERLAP = 1e-12
 
 
 class Predicts(Protocol):
@@ -51,11 +58,60 @@ class Clusters:
     entropy: float
     joins: tuple[Join, ...]
     _fit: Predicts
+    # Number of rows of each component, (K,).
+    _counts: NDArray[np.float64]
 
     @property
     def n_clusters(self) -> int:
         """C, the number of clusters."""
         return int(self.groups.max()) + 1
+
+    @property
+    def levels(self) -> NDArray[np.float64]:
+        """The joins as a dendrogram, in the format of `scipy.cluster.hierarchy`; shape (J, 4).
+
+        Row j joins two nodes. Nodes 0 to J are the components with rows, ``np.flatnonzero(groups >= 0)``; node
+        J + 1 + j is row j. The columns are the two nodes, the height, and the number of components below. The height is
+        minus the decimal logarithm of the smallest overlap up to this join, from 0 to 12, without unit. A join that is
+        higher by one has a tenth of the overlap. `sb.plot.dendrogram` draws the joins.
+        """
+        names = np.flatnonzero(self.groups >= 0).tolist()
+        nodes = {name: (node, 1) for node, name in enumerate(names)}
+        table = np.empty((len(self.joins), 4))
+        least = 1.0
+        for j, join in enumerate(self.joins):
+            (one, size), (other, more) = (nodes[name] for name in join.clusters)
+            least = min(least, max(join.overlap, _LEAST_OVERLAP))
+            table[j] = one, other, least, size + more
+            nodes[join.clusters[0]] = len(names) + j, size + more
+        # Adding zero makes the zero of a first join that is complete positive.
+        table[:, 2] = -np.log10(table[:, 2]) + 0.0
+        return table
+
+    def cut(self, n_clusters: int) -> "Clusters":
+        """Return the clusters after other joins of the same sequence.
+
+        Parameters
+        ----------
+        n_clusters : int
+            Number of clusters, from 1 to the number of components with rows, J + 1.
+
+        Returns
+        -------
+        Clusters
+            The clusters. They equal those of `Fit.combine` with this `n_clusters`.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument
+            `n_clusters` is not as described.
+        """
+        n_clusters = checks.integer("n_clusters", n_clusters, minimum=1)
+        most = len(self.joins) + 1
+        if n_clusters > most:
+            allowed = f"from 1 to {most}, the number of components with rows"
+            raise checks.invalid_argument("n_clusters", str(n_clusters), allowed)
+        return replace(self, groups=_groups(self.joins[: most - n_clusters], self.groups >= 0, self._counts))
 
     def predict(self, X: ArrayLike, *, threads: int | None = None) -> NDArray[np.int64]:
         """Return the most probable cluster of each row; ties go to the lower one.
@@ -117,3 +173,35 @@ class Clusters:
             here = " <-" if made == n_made else ""
             lines.append(f"{n_components - made:8d}  {entropy:14.4g}  {overlap:>12}{here}".rstrip())
         return "\n".join(lines) + ">"
+
+
+def combined(
+    fit: Any, rows: arrays.Rows, weights: NDArray[np.float64] | None, n_clusters: int | None, threads: int | None
+) -> Clusters:
+    """Return the clusters of `Fit.combine`."""
+    state = fit._state
+    entropy, found, groups = state.joins(rows, weights, n_clusters, threads)
+    joins = tuple(Join((one, other), gap, overlap) for one, other, gap, overlap in found)
+    components, values = state.responsibilities(rows, state.sparsity, False, threads)
+    masses = np.ones(len(values)) if weights is None else weights
+    dense = rows if isinstance(rows, np.ndarray) else np.empty((len(values), 0))
+    shared = stopping.Shared(dense, masses, components, values)
+    clusters = Clusters(groups, entropy, joins, fit, stopping.counts(shared, len(groups)))
+    if n_clusters is None and joins and dense.shape[1]:
+        moments = stopping.moments(fit.point_estimates, fit.model.likelihood)
+        if moments is not None and stopping.n_complete(shared) > 1:
+            evidence = stopping.evidence(shared, moments, [join[0] for join in joins], [join[2] for join in joins])
+            return clusters.cut(len(joins) + 1 - stopping.n_joins(evidence))
+    return clusters
+
+
+def _groups(joins: tuple[Join, ...], occupied: NDArray[np.bool_], counts: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the cluster of each component after these joins, the largest first, -1 for components without rows."""
+    names = np.arange(len(counts))
+    for join in joins:
+        names[names == join.clusters[1]] = join.clusters[0]
+    sizes = np.bincount(names, np.where(occupied, counts, 0.0), minlength=len(counts))
+    kept = np.unique(names[occupied])
+    numbers = np.full(len(counts), -1)
+    numbers[kept[np.argsort(-sizes[kept], kind="stable")]] = np.arange(len(kept))
+    return np.where(occupied, numbers[names], -1)

@@ -372,9 +372,12 @@ class Fit(Densities, Drawing, Imputing, Tabular):
         X : array_like of shape (n, D)
             The rows, those of the fit or a sample of them.
         n_clusters : int, optional
-            Number of clusters, from 1 to the number of components with rows. Default: join up to the largest fall of
-            the overlap, from at least 0.01 to a tenth or less. If there is no such fall, join while the overlap is at
-            least 0.15. `Clusters.joins` has the overlaps.
+            Number of clusters, from 1 to the number of components with rows. By default the rows of Gaussian components
+            decide. Components that look like pieces of one shape are joined, unless the density between them has a deep
+            valley or a dip. Other components are joined only if there is hardly a valley. Clusters are never joined
+            over a valley below a tenth of the lower of its two peaks. Counts, flags, codes and `ZeroMeanGaussian`
+            have no such borders: joins end at the largest fall of the overlap, from at least 0.01 to a tenth or less,
+            or else when the overlap is below 0.15. `Clusters.cut` gives another number.
         sample_weight : array_like of shape (n,), optional
             Weights of the rows, at least 0, not all zero.
         threads : int, optional
@@ -383,7 +386,7 @@ class Fit(Densities, Drawing, Imputing, Tabular):
         Returns
         -------
         Clusters
-            The cluster of each component, the entropy that each join removes, and `predict`.
+            The cluster of each component, the entropy that each join removes, the dendrogram, and `predict`.
 
         Raises
         ------
@@ -413,9 +416,7 @@ class Fit(Densities, Drawing, Imputing, Tabular):
         rows = self._rows(X, minimum=1)
         weights = arrays.sample_weights(sample_weight, rows.shape[0])
         with names.naming(self.column_names):
-            entropy, joins, groups = self._state.joins(rows, weights, n_clusters, checks.threads(threads))
-        made = tuple(combining.Join((one, other), gap, overlap) for one, other, gap, overlap in joins)
-        return combining.Clusters(groups, entropy, made, self)
+            return combining.combined(self, rows, weights, n_clusters, checks.threads(threads))
 
     def sample(self, n: int, *, seed: int = 0, threads: int | None = None) -> NDArray[np.float64]:
         """Draw rows from the posterior predictive distribution, the density of `log_predictive`.
