@@ -88,6 +88,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         self.executor_of(&self.model, self.settings.local)
     }
 
+    /// The same under another model.
     pub(super) fn executor_of(&self, model: &Model<F>, local: LocalOptions) -> Result<InProcess<'_, F>> {
         InProcess::new(self.settings.units.kind(), model, self.source.as_ref(), local, self.cancel.clone())
     }

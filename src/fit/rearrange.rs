@@ -24,7 +24,7 @@ use crate::visits::LocalOptions;
 
 /// How often one, two and three components are replaced.
 const POOLS: [f64; 3] = [1.0, 2.0, 1.0];
-/// Smallest share of a row for it to count as one of the pool.
+/// Responsibility of the pool above which a row counts as one of its rows.
 const LEAST_SHARE: f64 = 1e-3;
 /// Number of plain passes after which a replacement is judged.
 const PASSES: usize = 8;
@@ -77,6 +77,7 @@ struct State {
     overlaps: BTreeMap<(usize, usize), f64>,
 }
 
+/// Tries rearrangements under a fixed base measure.
 struct Rearranging<'a, F: Scalar> {
     model: Model<F>,
     executor: InProcess<'a, F>,
@@ -251,6 +252,7 @@ impl SeenShares {
         Self { rows: vec![Vec::new(); n] }
     }
 
+    /// The entropy that joining two components would remove, by their positions, the lower one first.
     fn overlaps<F: Scalar>(&self, units: &RowUnits<'_, F>) -> BTreeMap<(usize, usize), f64> {
         let entropy = |r: f64| if r > 0.0 { -r * r.ln() } else { 0.0 };
         let mut overlaps = BTreeMap::new();

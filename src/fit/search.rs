@@ -29,7 +29,7 @@ const SHARE: f64 = 1.0;
 /// The same for many rows.
 const LARGE_SHARE: f64 = 0.2;
 /// Work of rearrangements as a fraction of the work before the search.
-const REARRANGING_SHARE: f64 = 16.0;
+const REARRANGING_SHARE: f64 = 12.0;
 
 impl Position {
     /// Whether the current stage of a search has used up the work that it may do.
