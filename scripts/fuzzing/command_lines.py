@@ -159,12 +159,26 @@ def _problem(arguments: list[str], before: dict[str, bytes], code: int, out: str
             json.loads(out)
         except ValueError:
             return "no JSON object on stdout"
-    after = _contents()
+    after, outputs = _contents(), _outputs(arguments)
     for name, content in before.items():
-        if name not in ("m.safetensors", "out.safetensors", "checkpoint") and after.get(name) != content:
+        if name not in outputs and after.get(name) != content:
             return f"{name}, which was read or has nothing to do with the command, has changed"
     left = [name for name in after if name not in before and not _is_output(name)]
     return f"files left behind: {left}" if left else ""
+
+
+def _outputs(arguments: list[str]) -> set[str]:
+    """Return the names of files that a command may replace: those that it is to write, and does not read.
+
+    The commands that write models refuse the names of data files.
+    """
+    makes_model = arguments[:1] in (["fit"], ["mcmc"], ["topics"])
+    outputs: set[str] = set()
+    others: set[str] = set()
+    for title, text in zip(["", *arguments], arguments, strict=False):
+        is_out = title in ("-o", "--out") and (not makes_model or text.endswith(".safetensors"))
+        (outputs if is_out or title in ("--rows", "--labels", "--proportions") else others).add(text)
+    return outputs - others
 
 
 def _is_output(name: str) -> bool:

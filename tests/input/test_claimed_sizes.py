@@ -77,6 +77,19 @@ def test_long_lines_of_wide_tables_are_read(tmp_path: Path) -> None:
     assert datafiles.read(path).rows.shape == (2, 20_000)
 
 
+def test_a_line_of_very_many_fields_needs_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyArrow takes 10 kB a column, and ends the process where memory is short."""
+    pyarrow_csv = pytest.importorskip("pyarrow.csv")
+    monkeypatch.setattr(pyarrow_csv, "read_csv", lambda *_, **__: pytest.fail("read by PyArrow"))
+    with gzip.open(tmp_path / "wide.csv.gz", "wb", compresslevel=1) as file:
+        file.write(b"1," * 600_000 + b"1\n")
+    assert datafiles.read(tmp_path / "wide.csv.gz").rows.shape == (1, 600_001)
+    with gzip.open(tmp_path / "wide.csv.gz", "wb", compresslevel=1) as file:
+        file.write(b"q" + b"1," * 600_000 + b"1\n")
+    with pytest.raises(sb.SourceError, match="line 1, column 1: 'q1' is not a number"):
+        datafiles.read(tmp_path / "wide.csv.gz", header=False)
+
+
 def damaged(kind: str) -> Any:
     table: Any = sparse.eye_array(3, format=kind.split()[0]).astype(float)
     match kind:

@@ -245,7 +245,7 @@ def test_the_seed_decides() -> None:
     assert (fit.sample_parameters(9, seed=3)["mean"][:5] == one).all()
 
 
-@pytest.mark.parametrize("level", [0.0, 1.0, -1.0, float("nan"), "0.9", None, True])
+@pytest.mark.parametrize("level", [0.0, 1.0, -1.0, float("nan"), "0.9", None, True, 10**400, -(10**400)])
 def test_refused_levels(level: Any) -> None:
     with pytest.raises((sb.InvalidArgument, sb.InvalidType)) as caught:
         fitted(sb.Gaussian(), rows()).intervals(level)

@@ -329,6 +329,34 @@ def test_error_object_names_the_option(command: str, argument: str | None) -> No
     assert json.loads(run(*command.split(), "--json").stdout)["error"]["argument"] == argument
 
 
+@pytest.mark.parametrize("text", ["a\0b", "\ud800", "rows.csv\0"])
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ("fit rows.npy --out m --weights TEXT", "--weights"),
+        ("fit rows.npy --out m --init TEXT", "--init"),
+        ("fit rows.npy --out TEXT", "--out"),
+        ("fit TEXT --out m", "DATA"),
+        ("fit rows.npy --out m --checkpoint TEXT", "--checkpoint"),
+        ("mcmc rows.npy --out m --init TEXT", "--init"),
+        ("topics rows.npy -k 2 --out m --vocabulary TEXT", "--vocabulary"),
+        ("topics rows.npy -k 2 --out m --test TEXT", "--test"),
+        ("topics TEXT -k 2 --out m", "CORPUS"),
+        ("score model.safetensors rows.npy --weights TEXT", "--weights"),
+        ("predict TEXT rows.npy", "MODEL"),
+        ("predict model.safetensors rows.npy --keep 1 --keep TEXT", "--keep"),
+        ("info TEXT", "MODEL"),
+    ],
+)
+def test_text_that_no_file_name_can_have(folder: Path, command: str, named: str, text: str) -> None:
+    before = sorted(folder.iterdir())
+    arguments = [text if word == "TEXT" else word for word in command.split()]
+    assert re.match(f"Invalid value for '[^:]*{named}': .*which no file name can have", failed(arguments, 2))
+    said = json.loads(run(*arguments, "--json").stdout)["error"]
+    assert said["argument"] == named.lstrip("-").lower()
+    assert sorted(folder.iterdir()) == before
+
+
 @pytest.mark.parametrize(
     ("error", "code"),
     [

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import click
 
-from stickbreak import interrupts
+from stickbreak import checks, interrupts
 from stickbreak.cli.output import print_json
 from stickbreak.cli.specifications import owners_of
 from stickbreak.cli.wording import in_options
@@ -125,10 +125,22 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
+        self._check_texts(ctx)
         try:
             return super().invoke(ctx)
         except (InvalidArgument, InvalidType, NotSupported) as error:
             self._raise_named(error)
+
+    def _check_texts(self, ctx: click.Context) -> None:
+        """Raise if an argument has characters that no file name can have; no other argument needs them either."""
+        for parameter in self.params:
+            given = ctx.params.get(parameter.name or "")
+            for text in given if isinstance(given, tuple) else (given,):
+                if isinstance(text, str) and not _can_be_path(text):
+                    found = (
+                        f"{checks.quote(text)} has a null character or a lone surrogate, which no file name can have"
+                    )
+                    raise click.BadParameter(found, ctx, parameter)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options in groups."""
@@ -244,6 +256,14 @@ def _argument(error: BaseException) -> str | None:
     elif isinstance(error, click.BadOptionUsage | click.NoSuchOption | _Refused):
         name = error.option_name
     return None if name is None else name.lstrip("-").replace("-", "_")
+
+
+def _can_be_path(text: str) -> bool:
+    try:
+        # Undecodable bytes of a name are surrogates that become these bytes again.
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
 
 
 def _title(parameter: click.Parameter) -> str:

@@ -113,7 +113,8 @@ class Density:
         Returns
         -------
         ndarray of float64, shape (n,)
-            Nats, per unit of the columns; minus infinity for impossible values, such as a negative count.
+            Nats, per unit of the columns; minus infinity for impossible values, such as a negative count, and for rows
+            so far away that their squared distance overflows float64 (beyond about 1e154 standard deviations).
 
         Raises
         ------

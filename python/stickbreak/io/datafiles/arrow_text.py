@@ -17,6 +17,9 @@ from stickbreak.io.datafiles.sources import Source
 MISSING = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")
 # Smaller files are read faster than PyArrow is imported.
 _LEAST_BYTES = 1 << 20
+# Wider tables are read faster by the slower reader. PyArrow takes some 10 kB a column, and where a damaged line has
+# millions of fields and memory is short, it ends the process.
+_MOST_FIELDS = 1 << 11
 
 
 def read(
@@ -39,7 +42,7 @@ def read(
     may_miss : bool
         Whether values may be missing.
     """
-    if util.find_spec("pyarrow") is None or not _is_large(source):
+    if n_fields > _MOST_FIELDS or util.find_spec("pyarrow") is None or not _is_large(source):
         return None
     arrow, text = import_module("pyarrow"), import_module("pyarrow.csv")
     names = [str(column) for column in range(n_fields)]
