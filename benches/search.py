@@ -62,12 +62,13 @@ def whitened(columns: int, n: int, seed: int) -> Made:
     return np.sqrt(n) * left @ np.linalg.qr(rng.normal(size=(columns, columns)))[0], labels
 
 
-def outliers(distance: float, seed: int) -> Made:
-    """Return two clusters eight standard deviations apart and ten rows far away."""
+def outliers(distance: float, seed: int, n: int = 10, columns: int = 2) -> Made:
+    """Return two clusters eight standard deviations apart and a few rows far away."""
     rng = np.random.default_rng(seed)
-    labels = np.repeat([0, 1, 2], [500, 500, 10])
-    centres = np.array([[0.0, 0.0], [8.0, 0.0], [distance, distance]])
-    return centres[labels] + rng.normal(size=(len(labels), 2)), labels
+    labels = np.repeat([0, 1, 2], [500, 500, n])
+    centres = np.array([0.0, 8.0, distance])[:, None] * np.ones(columns)
+    centres[1, 1:] = 0.0
+    return centres[labels] + rng.normal(size=(len(labels), columns)), labels
 
 
 STRUCTURES: dict[str, Callable[[int], Made]] = {
@@ -88,7 +89,11 @@ STRUCTURES: dict[str, Callable[[int], Made]] = {
     "whitened 100, 5000": lambda seed: whitened(100, 5000, seed),
     "outliers 1e4": lambda seed: outliers(1e4, seed),
     "outliers 1e6": lambda seed: outliers(1e6, seed),
+    "outliers 1e7": lambda seed: outliers(1e7, seed),
     "outliers 1e9": lambda seed: outliers(1e9, seed),
+    "3 outliers 1e6": lambda seed: outliers(1e6, seed, n=3),
+    "30, 8 columns, 1e6": lambda seed: outliers(1e6, seed, n=30, columns=8),
+    "30, 8 columns, 1e9": lambda seed: outliers(1e9, seed, n=30, columns=8),
 }
 
 
