@@ -215,7 +215,9 @@ impl<F: Scalar> Rearranging<'_, F> {
     fn parts(&mut self, sample: &Sample, pool: &[usize], fresh: usize, total: &Summary) -> Result<Summary> {
         let ids = self.edits.issue(fresh);
         let mut pooled = Summary::empty(ids[..1].to_vec(), total.n_statistics, false);
-        pool.iter().for_each(|&k| pooled.add_component(0, total, k));
+        for &k in pool {
+            pooled.add_component(0, total, k);
+        }
         let units = sample.units::<F>(1.0);
         let labels = part_labels(&self.model, &units, pooled.component(0), &ids, &mut self.generator, self.cancel)?;
         let step = LocalStep {

@@ -140,7 +140,7 @@ def test_warm_documents_need_few_steps() -> None:
     assert few == pytest.approx(many, rel=2e-3)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["nips7605", "kos", "ap"])
 def test_real_corpora(data_directory: Path, name: str) -> None:
     """Warm passes never lower the bound; eight topics a word are as good as all, and topics far better than one."""
