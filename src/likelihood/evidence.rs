@@ -83,7 +83,7 @@ impl<'a> Given<'a> {
     }
 
     /// Lower limit of estimated scales, as a fraction of the initial scale times its degrees of freedom. A smaller one
-    /// would be lost in the rounding of the squares of so many rows (mathematics 10.6).
+    /// would be below the rounding error of the rows' squares (mathematics 10.6).
     pub fn floor(&self) -> f64 {
         let mass: f64 = self.components.iter().map(|component| component.count).sum();
         FLOOR.max(LEAST_SHARE * mass)

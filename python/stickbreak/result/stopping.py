@@ -57,7 +57,7 @@ class Evidence:
     dip : ndarray of shape (J,)
         Their dip, divided by the one that 10 % of uniform samples exceed.
     depth : ndarray of shape (J,)
-        As `valley`, of all rows of the clusters.
+        The same for all rows of the two clusters.
     """
 
     flatness: float

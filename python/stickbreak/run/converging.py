@@ -7,7 +7,7 @@ from stickbreak.result.fitted import Fitted
 from stickbreak.result.history import StopReason
 from stickbreak.run.algorithms import Algorithm, Stochastic
 
-# A fit has settled if this many passes together changed the objective by at most so many nats.
+# Number of passes, and the change of the objective over all of them, in nats, up to which a fit has settled.
 _STILL, _NOTHING = 10, 0.1
 
 
