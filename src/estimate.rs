@@ -13,7 +13,6 @@ use crate::model::{Named, Specification};
 use crate::parallel::Cancel;
 use crate::parameters::{Parameters, Value};
 use crate::process;
-use crate::registry::RESOLUTION;
 use crate::simd::Scalar;
 
 /// Returns the specification with which to sample, and the fit that estimated its parameters, if any were open. It is a
@@ -32,7 +31,7 @@ pub fn estimate<F: Scalar>(
 ) -> Result<(Specification, Option<Fitted>)> {
     let Named { name, parameters } = &specification.likelihood;
     if likelihood::estimated(name, parameters).is_empty() {
-        return Ok((without_cells(specification, parameters)?, None));
+        return Ok((specification.clone().without_cells()?, None));
     }
     check_room_for_copy(rows, rows.n_columns(), "data")?;
     if !differ(rows) {
@@ -50,16 +49,7 @@ pub fn estimate<F: Scalar>(
     if fitted.stop_reason == StopReason::Interrupted {
         return Err(Error::Cancelled);
     }
-    Ok((without_cells(specification, &fitted.parameters()?)?, Some(fitted)))
-}
-
-/// The specification with these parameters of the likelihood and no rounding cells.
-fn without_cells(specification: &Specification, parameters: &Parameters) -> Result<Specification> {
-    let has_cells = likelihood::demands(&specification.likelihood.name)?.resolution;
-    let cells = has_cells.then(|| (RESOLUTION.name.to_owned(), Value::Number(0.0)));
-    let mut parameters = parameters.clone();
-    parameters.0.extend(cells);
-    Ok(specification.with_base(parameters))
+    Ok((specification.with_base(fitted.parameters()?).without_cells()?, Some(fitted)))
 }
 
 /// The process of the fit: the same if it has weights with a bound under which base measures are estimated.

@@ -99,7 +99,7 @@ pub fn unsure<F: Scalar>(model: &Model<F>, summary: &Summary) -> Result<Model<F>
 ///
 /// # Errors
 /// [`crate::Error::Numerical`].
-pub fn loose<F: Scalar>(model: &Model<F>, summary: &Summary, by: Loosening) -> Result<Option<Model<F>>> {
+pub fn loose<F: Scalar>(model: &Model<F>, summary: &Summary, by: Loosening<'_>) -> Result<Option<Model<F>>> {
     let (Some(estimated), Some(evidence)) = (&model.base.estimated, model.likelihood.evidence()) else {
         return Ok(None);
     };
@@ -133,7 +133,7 @@ mod tests {
     use crate::model::Specification;
     use crate::parallel::Cancel;
 
-    const BY: Loosening = Loosening { divisor: 16.0, precision: 0.01 };
+    const BY: Loosening<'static> = Loosening { divisors: &[16.0], certainty: 1.0, precision: 0.01 };
 
     /// The model of counts, flags or numbers, with its initial base measure.
     fn model(likelihood: &str) -> Model<f64> {
@@ -174,6 +174,33 @@ mod tests {
             if usual.base.parameters.0.contains_key("mean_precision") {
                 assert!(numbers(&loose, "mean_precision")[0] <= 0.01);
             }
+        }
+    }
+    #[test]
+    fn columns_have_their_own_divisors_and_certainty_keeps_the_expected_variances() {
+        let by = Loosening { divisors: &[4.0, 64.0], certainty: 8.0, precision: 0.01 };
+        let close = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-12 * expected.abs().max(1e-9));
+        let usual = model("Gaussian");
+        let found = loose(&usual, &Summary::default(), by).expect("possible").expect("estimated");
+        // In two columns the rule has four degrees of freedom, and the expected covariance is the scale.
+        close(numbers(&found, "dof")[0], 32.0);
+        let expected = numbers(&usual, "scale");
+        for (index, scale) in numbers(&found, "scale").into_iter().enumerate() {
+            close(scale / 29.0, expected[index] / [4.0, 16.0, 16.0, 64.0][index]);
+        }
+        let usual = model("DiagonalGaussian");
+        let found = loose(&usual, &Summary::default(), by).expect("possible").expect("estimated");
+        let shape = numbers(&usual, "shape")[0];
+        close(numbers(&found, "shape")[0], 8.0 * shape);
+        let excess = |shape: f64| (shape - 1.0).max(shape / 3.0);
+        for ((found, usual), divisor) in
+            numbers(&found, "rate").into_iter().zip(numbers(&usual, "rate")).zip([4.0, 64.0])
+        {
+            close(found / excess(8.0 * shape), usual / excess(shape) / divisor);
+        }
+        // One width for all columns, or no certainty of its own.
+        for likelihood in ["SphericalGaussian", "Poisson"] {
+            assert!(loose(&model(likelihood), &Summary::default(), by).expect("possible").is_none(), "{likelihood}");
         }
     }
 }

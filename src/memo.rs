@@ -48,6 +48,12 @@ impl Memo {
         Self { start: Some((start.clone(), mass)), ..Self::of(batches, start) }
     }
 
+    /// A memo of the same batches, all unvisited, that starts from other components. This one must be complete.
+    #[must_use]
+    pub fn begun_again(&self, start: Summary) -> Self {
+        Self::starting_from(start, self.batches.len(), self.total.mass)
+    }
+
     /// A memo of `n_batches` batches with the total `amount`. Its total is the start until the first visit, and then
     /// the sum over the batches visited so far (mathematics 11.5).
     pub fn growing_from(start: Summary, n_batches: usize, amount: f64) -> Self {

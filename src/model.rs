@@ -123,6 +123,18 @@ impl Specification {
         Self { likelihood: Named { name: self.likelihood.name.clone(), parameters }, ..self.clone() }
     }
 
+    /// The specification with exact values, as closed marginal likelihoods need: no rounding cells (mathematics 10.5).
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for an unknown likelihood.
+    pub fn without_cells(self) -> Result<Self> {
+        if !likelihood::demands(&self.likelihood.name)?.resolution {
+            return Ok(self);
+        }
+        let parameters = self.likelihood.parameters.with([(RESOLUTION.name, Value::Number(0.0))]);
+        Ok(self.with_base(parameters))
+    }
+
     /// Sets the estimated parameters as stored in a file: names, and their initial values.
     ///
     /// # Errors

@@ -3,7 +3,6 @@
 
 use std::time::Instant;
 
-use crate::component::EditLog;
 use crate::elbo;
 use crate::error::{Error, Result};
 use crate::events::{Event, Observer};
@@ -13,7 +12,7 @@ use crate::fit::order::falling;
 use crate::fit::position::Position;
 use crate::fit::run::Run;
 use crate::fit::settings::Settings;
-use crate::fit::stages::{BestState, Stage};
+use crate::fit::stages::{BestState, NewStart, Stage};
 use crate::fitted::{Record, StopReason};
 use crate::global_step::Globals;
 use crate::identity::Identity;
@@ -22,7 +21,6 @@ use crate::memo::Memo;
 use crate::model::Model;
 use crate::moves::{Plan, Report, Round};
 use crate::parallel::Cancel;
-use crate::parameters::Parameters;
 use crate::rng::{Purpose, permutation, stream};
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
@@ -43,6 +41,9 @@ pub struct Engine<'a, F: Scalar> {
     pub started: Instant,
 }
 
+/// Under a loose base measure, passes end at this multiple of the tolerance.
+const LOOSE_TOL: f64 = 100.0;
+
 /// What a run asks of its data beside visits.
 pub trait DataAccess {
     /// Refuses data that have changed since the run was prepared. Asked only after a failure or a fall of the
@@ -52,21 +53,20 @@ pub trait DataAccess {
     /// [`Error::Source`]; [`Error::Cancelled`].
     fn check(&self) -> Result<()>;
 
-    /// Another start, if there is one with more than `most` components: its memo, for components that it issues, and
-    /// the parameters of its base measure.
+    /// Another start than that of the best state, if there is a promising one.
     ///
     /// # Errors
     /// [`Error::Cancelled`]; [`Error::Source`].
-    fn other_start(&self, _most: usize, _edits: &mut EditLog) -> Result<Option<(Memo, Parameters)>> {
+    fn other_start(&self, _best: &BestState) -> Result<Option<NewStart>> {
         Ok(None)
     }
 
-    /// A memo of a better state than the best one, under its base measure, for components that it issues, if
-    /// rearrangements lead to one for `budget` pairs of units and components.
+    /// A better state than the best one, under its base measure, if rearrangements lead to one for `budget` pairs of
+    /// units and components.
     ///
     /// # Errors
     /// [`Error::Cancelled`]; [`Error::Source`].
-    fn rearranged(&self, _best: &BestState, _budget: usize, _edits: &mut EditLog) -> Result<Option<Memo>> {
+    fn rearranged(&self, _best: &BestState, _budget: usize) -> Result<Option<NewStart>> {
         Ok(None)
     }
 }
@@ -253,8 +253,9 @@ impl<F: Scalar> Engine<'_, F> {
         }
         self.check_rise(position)?;
         let mut ended = self.ended(position);
-        if ended == Some(StopReason::Converged) || ended.is_none() && position.is_search_late() {
-            let goes_on = self.search_on(position)?;
+        let is_cut = ended.is_none() && position.is_search_late();
+        if ended == Some(StopReason::Converged) || is_cut {
+            let goes_on = self.search_on(position, is_cut)?;
             ended = if goes_on { self.out_of_passes(position) } else { Some(StopReason::Converged) };
         }
         let is_settled = ended == Some(StopReason::Converged);
@@ -297,13 +298,15 @@ impl<F: Scalar> Engine<'_, F> {
         // it. A pass without a predecessor to compare with has NaN.
         if let ([before, now], Some(last)) = (&position.objectives[..], position.history.last()) {
             let (before, now) = (*before, *now);
+            // The state under a loose base measure is only a start.
+            let tol = if position.search.stage == Stage::Loose { LOOSE_TOL } else { 1.0 } * self.settings.tol;
             let per_mass = |gain: f64| gain / position.memo.mass_visited().max(1.0);
             let gain = per_mass(now - before);
-            let is_settled = per_mass(last.base_measure_gain) < self.settings.tol;
+            let is_settled = per_mass(last.base_measure_gain) < tol;
             let total = position.memo.total();
-            let is_small = self.settings.tol > 0.0 && gain < self.settings.tol && is_settled;
+            let is_small = tol > 0.0 && gain < tol && is_settled;
             // A falling bound has not converged, unless the fall is within rounding.
-            let is_small = is_small && (gain > -self.settings.tol || !self.fell(before, now, total));
+            let is_small = is_small && (gain > -tol || !self.fell(before, now, total));
             let Position { moves, pass, .. } = position;
             let is_exhausted = |round: &Round<'_, F>| round.is_exhausted(moves, total, &last.moves, *pass);
             if is_small && self.round.as_ref().is_none_or(is_exhausted) {

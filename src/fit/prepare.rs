@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::component::{ComponentId, Edit, EditLog};
+use crate::component::{ComponentId, EditLog};
 use crate::data::{BatchSource, Dataset, Moments, SeenBatches, SeenRows};
 use crate::error::{Error, Result};
 use crate::evidence;
@@ -11,7 +11,7 @@ use crate::executor::{Executor, InProcess};
 use crate::fit::position::Position;
 use crate::fit::settings::Settings;
 use crate::fit::sizes::Sizes;
-use crate::fit::stages::BestState;
+use crate::fit::stages::{BestState, NewStart, Stage};
 use crate::fit::{DataAccess, Job, Run};
 use crate::fitted::{Fitted, Packs};
 use crate::grounds::{Grounds, check_form, check_same, survey};
@@ -214,23 +214,13 @@ impl<F: Scalar> DataAccess for Prepared<'_, F> {
         check_same(survey(specification, rows, self.cancel), self.grounds.fingerprint)
     }
 
-    fn other_start(&self, most: usize, edits: &mut EditLog) -> Result<Option<(Memo, Parameters)>> {
-        let Some((labels, base)) = self.tree_labels()? else { return Ok(None) };
-        let n_clusters = labels.iter().max().map_or(0, |label| *label as usize + 1);
-        if n_clusters <= most {
-            return Ok(None);
-        }
-        let ids = edits.issue(n_clusters);
-        let memo = self.memo(&ids, &Init::Labels(&labels))?;
-        edits.push(Edit::Append { ids });
-        Ok(Some((memo, base)))
+    fn other_start(&self, best: &BestState) -> Result<Option<NewStart>> {
+        self.tree_start(best)
     }
 
-    fn rearranged(&self, best: &BestState, budget: usize, edits: &mut EditLog) -> Result<Option<Memo>> {
-        let Some(mut total) = self.rearrange(best, budget)? else { return Ok(None) };
-        total.ids = edits.issue(total.n_components());
-        edits.push(Edit::Append { ids: total.ids.clone() });
-        Ok(Some(Memo::starting_from(total, self.sizes.batches, self.mass)))
+    fn rearranged(&self, best: &BestState, budget: usize) -> Result<Option<NewStart>> {
+        let total = self.rearrange(best, budget)?;
+        Ok(total.map(|total| NewStart { total, base: best.base.clone(), stage: Stage::Rearranged }))
     }
 }
 

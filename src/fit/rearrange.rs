@@ -112,31 +112,33 @@ impl<F: Scalar> Rearranging<'_, F> {
     /// A state with a higher bound, if one replacement leads to it. A failed computation is no gain.
     fn attempt(&mut self, state: &State) -> Result<Option<State>> {
         let Some(other) = tried(self.replaced(state))?.flatten() else { return Ok(None) };
-        let Some((mut total, mut bound)) = tried(self.after(other, PASSES))? else { return Ok(None) };
-        let gain = bound - state.bound;
-        if gain > -SHORT && gain < GAIN {
-            let Some(found) = tried(self.after(total, LONG))? else { return Ok(None) };
+        let wanted = state.bound + GAIN;
+        let Some((mut total, mut bound)) = tried(self.after(other, PASSES, wanted - SHORT))? else { return Ok(None) };
+        if bound > wanted - SHORT && bound < wanted {
+            let Some(found) = tried(self.after(total, LONG, wanted))? else { return Ok(None) };
             (total, bound) = found;
         }
-        if bound > state.bound + GAIN { self.settled(total) } else { Ok(None) }
+        if bound > wanted { self.settled(total) } else { Ok(None) }
     }
 
     /// The state after plain passes, with its responsibilities.
     fn settled(&mut self, total: Summary) -> Result<Option<State>> {
-        let Some((total, _)) = tried(self.after(total, LONG))? else { return Ok(None) };
+        let Some((total, _)) = tried(self.after(total, LONG, f64::NEG_INFINITY))? else { return Ok(None) };
         let mut seen = SeenShares::new(self.units.len());
         let Some(total) = tried(self.pass(&total, &mut [&mut seen]))? else { return Ok(None) };
         let Some(bound) = tried(self.bound(&total))? else { return Ok(None) };
         Ok(Some(State { total, bound, overlaps: seen.overlaps(&self.units), rows: seen.rows }))
     }
 
-    /// The summary and its bound after some plain passes, fewer if they gain nothing.
-    fn after(&mut self, mut total: Summary, passes: usize) -> Result<(Summary, f64)> {
+    /// The summary and its bound after some plain passes, fewer if they gain nothing, or if the bound would not come
+    /// to `wanted` although all gained as much as the last one.
+    fn after(&mut self, mut total: Summary, passes: usize, wanted: f64) -> Result<(Summary, f64)> {
         let mut bound = f64::NEG_INFINITY;
-        for _ in 0..passes {
+        for left in (0..passes).rev() {
             total = self.pass(&total, &mut [])?;
             let before = std::mem::replace(&mut bound, self.bound(&total)?);
-            if bound - before < SETTLED {
+            let gain = bound - before;
+            if gain < SETTLED || bound + gain * (left as f64) < wanted {
                 break;
             }
         }
@@ -300,7 +302,7 @@ mod tests {
         let (total, base) = (position.memo.total().clone(), position.base.clone());
         let model = prepared.model.with_base(base.clone()).expect("the same base measure");
         let elbo = elbo::collapsed(&model, &total).expect("numbers").total();
-        let best = BestState { elbo, objective: elbo, base, total };
+        let best = BestState { elbo, objective: elbo, base, total, is_cut: false };
         let found = prepared.rearrange(&best, budget).expect("numbers");
         let bound = found.as_ref().map_or(f64::NAN, |found| elbo::collapsed(&model, found).expect("numbers").total());
         (best, found, bound)

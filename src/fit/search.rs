@@ -9,17 +9,15 @@ use crate::evidence;
 use crate::fit::engine::Engine;
 use crate::fit::position::Position;
 use crate::fit::run::Run;
-use crate::fit::stages::{BestState, Stage};
+use crate::fit::stages::{BestState, NewStart, Stage};
 use crate::fitted::StopReason;
 use crate::likelihood::Loosening;
-use crate::memo::Memo;
 use crate::model::Model;
-use crate::parameters::Parameters;
 use crate::simd::Scalar;
 use crate::visits::UnitOptions;
 
 /// The loose base measure.
-const LOOSENING: Loosening = Loosening { divisor: 16.0, precision: 0.01 };
+const LOOSENING: Loosening<'static> = Loosening { divisors: &[16.0], certainty: 1.0, precision: 0.01 };
 /// Number of statistics for each row above which there is no search: its moves would cost more than all passes.
 const WIDE: f64 = 100.0;
 /// Number of rows above which a stage may cost only [`LARGE_SHARE`] of the work before the search.
@@ -29,22 +27,15 @@ const SHARE: f64 = 1.0;
 /// The same for many rows.
 const LARGE_SHARE: f64 = 0.2;
 /// Work of rearrangements as a fraction of the work before the search.
-const REARRANGING_SHARE: f64 = 12.0;
+const REARRANGING_SHARE: f64 = 4.0;
 
 impl Position {
     /// Whether the current stage of a search has used up the work that it may do.
     pub(super) fn is_search_late(&self) -> bool {
         let search = &self.search;
         let share = if self.memo.total().mass > LARGE { LARGE_SHARE } else { SHARE };
-        let is_late = search.of_stage as f64 > share * search.before as f64;
-        match search.stage {
-            Stage::Ahead => false,
-            Stage::Loose => is_late,
-            // A better state is worth its passes.
-            Stage::Estimating | Stage::OtherStart | Stage::Rearranged => {
-                is_late && self.objectives.last().is_some_and(|last| search.better_than(*last).is_some())
-            }
-        }
+        let is_limited = !matches!(search.stage, Stage::Ahead | Stage::Last);
+        is_limited && search.of_stage as f64 > share * search.before as f64
     }
 
     /// The result after a failure: the best state if a computation has failed in a search, else the failure.
@@ -59,33 +50,30 @@ impl Position {
 }
 
 impl<F: Scalar> Engine<'_, F> {
-    /// Takes the next step of the search when the current stage has ended. Returns whether there is more to do.
-    pub(super) fn search_on(&mut self, position: &mut Position) -> Result<bool> {
+    /// Takes the next step of the search when the current stage has ended, or was cut. Returns whether there is more to
+    /// do.
+    pub(super) fn search_on(&mut self, position: &mut Position, is_cut: bool) -> Result<bool> {
         if !self.may_search(position) {
             return Ok(false);
         }
-        match position.search.stage {
-            Stage::Ahead => {
-                let Some(loose) = evidence::loose(&self.model, position.memo.total(), LOOSENING)? else {
-                    return Ok(false);
-                };
-                self.keep_best(position)?;
-                self.go_on_with(position, Stage::Loose, loose);
-                Ok(true)
-            }
-            Stage::Loose => {
-                Ok(self.estimate_again(position) || self.start_again(position)? || self.rearrange(position)?)
-            }
+        let goes_on = match position.search.stage {
+            Stage::Ahead => self.let_go(position)?,
+            Stage::Loose => self.estimate_again(position) || self.start_again(position)? || self.rearrange(position)?,
             Stage::Estimating => {
-                self.keep_best(position)?;
-                Ok(self.start_again(position)? || self.rearrange(position)?)
+                self.keep_best(position, is_cut)?;
+                self.start_again(position)? || self.rearrange(position)?
             }
             Stage::OtherStart => {
-                self.keep_best(position)?;
-                self.rearrange(position)
+                self.keep_best(position, is_cut)?;
+                self.rearrange(position)?
             }
-            Stage::Rearranged => Ok(false),
-        }
+            Stage::Rearranged => {
+                self.keep_best(position, is_cut)?;
+                false
+            }
+            Stage::Last => return Ok(false),
+        };
+        Ok(goes_on || self.settle(position)?)
     }
 
     /// Whether a search is possible: components can grow, their base measure is estimated, and units are rows.
@@ -98,16 +86,24 @@ impl<F: Scalar> Engine<'_, F> {
         grows && is_whole && is_open && !is_wide
     }
 
-    /// Keeps the current state if it is the best so far.
-    fn keep_best(&self, position: &mut Position) -> Result<()> {
+    /// Keeps the current state if it is the best so far. `is_cut`: whether passes might still gain.
+    fn keep_best(&self, position: &mut Position, is_cut: bool) -> Result<()> {
         let total = position.memo.total();
         let elbo = elbo::collapsed(&self.model, total)?.total();
         let objective = self.objective(total, elbo)?;
         if position.search.better_than(objective).is_none() {
             let (base, total) = (position.base.clone(), total.clone());
-            position.search.best = Some(Box::new(BestState { elbo, objective, base, total }));
+            position.search.best = Some(Box::new(BestState { elbo, objective, base, total, is_cut }));
         }
         Ok(())
+    }
+
+    /// Goes on under a loose base measure, if there is one.
+    fn let_go(&mut self, position: &mut Position) -> Result<bool> {
+        let Some(loose) = evidence::loose(&self.model, position.memo.total(), LOOSENING)? else { return Ok(false) };
+        self.keep_best(position, false)?;
+        self.go_on_with(position, Stage::Loose, loose);
+        Ok(true)
     }
 
     /// Goes on under an estimated base measure if the loose one has led to more components.
@@ -121,41 +117,44 @@ impl<F: Scalar> Engine<'_, F> {
         true
     }
 
-    /// Goes on from another start if it has more components than the best state.
+    /// Goes on from another start, if there is a promising one.
     fn start_again(&mut self, position: &mut Position) -> Result<bool> {
-        let most = position.search.n_components();
-        // An interrupt must not leave identities that are issued to nothing.
-        let mut edits = position.edits.clone();
-        let Some((memo, base)) = self.data.other_start(most, &mut edits)? else { return Ok(false) };
-        position.edits = edits;
-        self.go_on_from(position, Stage::OtherStart, memo, base)?;
-        Ok(true)
+        let Some(best) = position.search.best.as_deref() else { return Ok(false) };
+        let found = self.data.other_start(best)?;
+        found.map_or(Ok(false), |start| self.go_on_from(position, start))
     }
 
     /// Goes on from a rearrangement of the best state, if one is better.
     fn rearrange(&mut self, position: &mut Position) -> Result<bool> {
-        let Some(best) = position.search.best.as_deref() else { return Ok(false) };
-        if best.total.mass > LARGE {
+        let Some(best) = position.search.best.as_deref().filter(|best| best.total.mass <= LARGE) else {
             return Ok(false);
-        }
+        };
         let budget = (REARRANGING_SHARE * position.search.before as f64) as usize;
-        let (mut edits, base) = (position.edits.clone(), best.base.clone());
-        let Some(memo) = self.data.rearranged(best, budget, &mut edits)? else { return Ok(false) };
-        position.edits = edits;
-        self.go_on_from(position, Stage::Rearranged, memo, base)?;
-        Ok(true)
+        let found = self.data.rearranged(best, budget)?;
+        found.map_or(Ok(false), |start| self.go_on_from(position, start))
     }
 
-    /// Goes on from a memo of other components, which the log has appended.
-    fn go_on_from(&mut self, position: &mut Position, stage: Stage, memo: Memo, base: Parameters) -> Result<()> {
-        let model = self.model.holding(false).with_base(base)?;
-        let model = evidence::raise(&model, memo.total()).map_or(model, |(raised, _)| raised);
-        let gone = std::mem::replace(&mut position.memo, memo).into_total().ids;
-        for id in gone {
+    /// Goes on from the best state if it was kept before it had converged.
+    fn settle(&mut self, position: &mut Position) -> Result<bool> {
+        let Some(best) = position.search.best.as_deref().filter(|best| best.is_cut) else { return Ok(false) };
+        let start = NewStart { total: best.total.clone(), base: best.base.clone(), stage: Stage::Last };
+        self.go_on_from(position, start)
+    }
+
+    /// Goes on from other components.
+    fn go_on_from(&mut self, position: &mut Position, NewStart { mut total, base, stage }: NewStart) -> Result<bool> {
+        let mut model = self.model.holding(false).with_base(base)?;
+        if let Some((raised, _)) = evidence::raise(&model, &total) {
+            model = raised;
+        }
+        total.ids = position.edits.issue(total.n_components());
+        position.edits.push(Edit::Append { ids: total.ids.clone() });
+        let memo = position.memo.begun_again(total);
+        for id in std::mem::replace(&mut position.memo, memo).into_total().ids {
             position.edits.push(Edit::Delete { id });
         }
         self.go_on_with(position, stage, model);
-        Ok(())
+        Ok(true)
     }
 
     /// Makes a fresh start of the moves under another base measure.

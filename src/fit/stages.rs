@@ -22,6 +22,8 @@ pub enum Stage {
     OtherStart,
     /// The run goes on from a rearrangement of the best state.
     Rearranged,
+    /// The run goes on from the best state, which had not converged.
+    Last,
 }
 
 /// The state of a search.
@@ -48,13 +50,27 @@ pub struct BestState {
     pub base: Parameters,
     /// The sum over all data.
     pub total: Summary,
+    /// Whether it was kept before passes had converged.
+    pub is_cut: bool,
+}
+
+/// Other components from which a run goes on.
+#[derive(Debug)]
+pub struct NewStart {
+    /// Their sums. Their identities are not those of the run.
+    pub total: Summary,
+    /// Parameters of the base measure.
+    pub base: Parameters,
+    /// The stage that begins.
+    pub stage: Stage,
 }
 
 impl BestState {
     /// The result of a run that found no better state.
     pub(super) fn into_run(self, history: Vec<Record>, stop_reason: StopReason, error: Option<Error>) -> Run {
-        // A search begins only after convergence.
-        let stop_reason = if stop_reason == StopReason::MaxPasses { StopReason::Converged } else { stop_reason };
+        let of_state = if self.is_cut { StopReason::MaxPasses } else { StopReason::Converged };
+        let is_usual = matches!(stop_reason, StopReason::MaxPasses | StopReason::Converged);
+        let stop_reason = if is_usual { of_state } else { stop_reason };
         Run { summary: self.total, elbo: self.elbo, base: self.base, history, stop_reason, error }
     }
 }

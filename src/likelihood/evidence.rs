@@ -43,19 +43,33 @@ pub trait Evidence {
 
     /// Parameters of a base measure that is less certain of the components than `given.parameters` are (mathematics
     /// 10.8). Only estimated parameters differ. `None` if there is no such base measure. The components are not needed.
-    fn loose(&self, _given: &Given<'_>, _by: Loosening) -> Result<Option<Parameters>> {
+    fn loose(&self, _given: &Given<'_>, _by: Loosening<'_>) -> Result<Option<Parameters>> {
         Ok(None)
     }
 }
 
 /// How much less certain a base measure becomes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Loosening {
-    /// Expected variances, or pseudo-counts, are divided by this. The uncertainty about variances is that of the
-    /// initial base measure.
-    pub divisor: f64,
+pub struct Loosening<'a> {
+    /// Expected variances, or pseudo-counts, are divided by these: one for all columns, or one for each.
+    pub divisors: &'a [f64],
+    /// The certainty about variances (degrees of freedom, shape) as a multiple of that of the initial base measure.
+    /// Pseudo-counts have no other certainty than their sum.
+    pub certainty: f64,
     /// Maximum precision of the prior mean, in rows.
     pub precision: f64,
+}
+
+impl Loosening<'_> {
+    /// The divisor of a column.
+    pub fn divisor(&self, column: usize) -> f64 {
+        self.divisors[if self.divisors.len() == 1 { 0 } else { column }]
+    }
+
+    /// The divisor of all columns, if there is only one.
+    pub fn common_divisor(&self) -> Option<f64> {
+        if let [divisor] = *self.divisors { Some(divisor) } else { None }
+    }
 }
 
 /// Input of an estimate.
@@ -78,7 +92,7 @@ impl<'a> Given<'a> {
     }
 
     /// A precision of the prior mean that lets components be far apart.
-    pub fn loose_precision(&self, now: f64, by: Loosening) -> f64 {
+    pub fn loose_precision(&self, now: f64, by: Loosening<'_>) -> f64 {
         if self.is_free("mean_precision") { now.min(by.precision) } else { now }
     }
 

@@ -9,7 +9,6 @@ use crate::likelihood::{self, Frame};
 use crate::mcmc::{RowTable, Target};
 use crate::model::{Named, Specification};
 use crate::parallel::Cancel;
-use crate::parameters::Value;
 use crate::process::Partitions;
 use crate::registry::RESOLUTION;
 use crate::room::check_room;
@@ -38,7 +37,8 @@ impl Grounds {
         if n == 0 || u32::try_from(n).is_err() {
             return Err(Error::invalid("data", format!("{n} rows"), "from 1 to 4294967294 rows"));
         }
-        let specification = without_cells(specification)?;
+        check_cells(specification)?;
+        let specification = specification.clone().without_cells()?;
         check_form(&specification, rows.csr().is_some())?;
         // Before the rows are read. Constant columns, which are left out of the copy, are not known yet.
         check_room_for_copy(rows, rows.n_columns(), "data")?;
@@ -98,16 +98,12 @@ fn copy<F: Scalar>(
     if table.has_its_columns() { Ok(table) } else { Err(Error::Source { batch: None, message: OTHER_VALUES.into() }) }
 }
 
-/// The specification without rounding cells (mathematics 10.5), which have no closed marginal likelihood.
-fn without_cells(specification: &Specification) -> Result<Specification> {
-    let Named { name, parameters } = &specification.likelihood;
-    if !likelihood::demands(name)?.resolution {
-        return Ok(specification.clone());
-    }
-    let widths = parameters.numbers(&RESOLUTION, None)?.unwrap_or_default();
+/// Refuses given rounding cells, which have no closed marginal likelihood.
+fn check_cells(specification: &Specification) -> Result<()> {
+    let widths = specification.likelihood.parameters.numbers(&RESOLUTION, None)?.unwrap_or_default();
     if widths.iter().any(|width| *width != 0.0) {
         let reason = "a cell has no closed marginal likelihood";
         return Err(Error::not_supported("resolution", "a resolution for a sampler", reason, "resolution=0"));
     }
-    Ok(specification.with_base(parameters.with([(RESOLUTION.name, Value::Number(0.0))])))
+    Ok(())
 }

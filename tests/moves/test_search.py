@@ -59,6 +59,36 @@ def test_a_grid_under_other_covariances(likelihood: Any) -> None:
     check_found(*clusters(grid(5, 8), 25, 0.5, seed=0), likelihood)
 
 
+def line(n: int, columns: int) -> Rows:
+    """Return centres at a distance of 7 along the first column."""
+    return 7.0 * np.arange(n)[:, None] * np.eye(columns)[0]
+
+
+def test_a_line_of_clusters() -> None:
+    """They are much narrower than the data in one column only."""
+    assert check_found(*clusters(line(16, 2), 30, 1.0, seed=2)).n_occupied == 16
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("likelihood", [sb.Gaussian(), sb.DiagonalGaussian(), sb.SphericalGaussian()])
+def test_many_clusters_in_one_column(likelihood: Any) -> None:
+    assert check_found(*clusters(line(40, 1), 40, 1.0, seed=0), likelihood).n_occupied == 40
+
+
+@pytest.mark.slow
+def test_a_circle_of_clusters() -> None:
+    """Trees come apart cleanly only under a base measure that is sure of the common shape."""
+    angles = 2.0 * np.pi * np.arange(64) / 64
+    centres = 61.1 * np.column_stack([np.cos(angles), np.sin(angles)])
+    assert check_found(*clusters(centres, 30, 1.0, seed=0)).n_occupied == 64
+
+
+@pytest.mark.long
+def test_more_clusters_than_the_compared_rows_show() -> None:
+    """Only the base measure comes from 2,000 of 10,000 rows."""
+    assert check_found(*clusters(grid(20, 20), 25, 0.5, seed=0)).n_occupied == 400
+
+
 def test_whitened_clusters() -> None:
     """Every direction has the same variance, so that only the shape along one of them shows two clusters."""
     rng = np.random.default_rng(0)

@@ -39,13 +39,12 @@ impl<M: CountFamily> Evidence for Counts<M> {
         Ok(now.estimate(&components, &start, given))
     }
 
-    fn loose(&self, given: &Given<'_>, by: Loosening) -> Result<Option<Parameters>> {
-        if !M::PRIOR_COUNTS.iter().all(|name| given.is_free(name)) {
-            return Ok(None);
-        }
+    fn loose(&self, given: &Given<'_>, by: Loosening<'_>) -> Result<Option<Parameters>> {
+        let is_free = by.certainty == 1.0 && M::PRIOR_COUNTS.iter().all(|name| given.is_free(name));
+        let (true, Some(divisor)) = (is_free, by.common_divisor()) else { return Ok(None) };
         let mut found = given.parameters.clone();
         for name in M::PRIOR_COUNTS {
-            found.map_numbers(name, |count| (count / by.divisor).max(PSEUDO_COUNTS.least));
+            found.map_numbers(name, |count| (count / divisor).max(PSEUDO_COUNTS.least));
         }
         Ok(Some(found))
     }

@@ -90,20 +90,21 @@ impl Evidence for DiagonalGaussian {
         Ok(found)
     }
 
-    fn loose(&self, given: &Given<'_>, by: Loosening) -> Result<Option<Parameters>> {
+    fn loose(&self, given: &Given<'_>, by: Loosening<'_>) -> Result<Option<Parameters>> {
         let start = Self::build(given.start, self.frame().clone())?;
         let (Some(first), Some(now)) = (start.prior().first(), self.prior().first()) else { return Ok(None) };
         if !given.is_free("rate") {
             return Ok(None);
         }
-        let shape = if given.is_free("shape") { first.shape } else { now.shape };
-        let times = expected_excess(shape) / expected_excess(now.shape) / by.divisor;
+        let shape = if given.is_free("shape") { by.certainty * first.shape } else { now.shape };
+        let times = expected_excess(shape) / expected_excess(now.shape);
         let least = |start: &NormalGamma| least_rate(shape, start.rate, given.floor());
         let rates = self
             .prior()
             .iter()
             .zip(start.prior())
-            .map(|(prior, start)| (times * prior.rate).max(least(start)))
+            .enumerate()
+            .map(|(column, (prior, start))| (times / by.divisor(column) * prior.rate).max(least(start)))
             .collect();
         let precision = given.loose_precision(now.kappa, by);
         Ok(Some(given.parameters.with([

@@ -131,13 +131,11 @@ impl Evidence for SphericalGaussian {
         Ok(found)
     }
 
-    fn loose(&self, given: &Given<'_>, by: Loosening) -> Result<Option<Parameters>> {
-        if !given.is_free("rate") {
-            return Ok(None);
-        }
+    fn loose(&self, given: &Given<'_>, by: Loosening<'_>) -> Result<Option<Parameters>> {
+        let (true, Some(divisor)) = (given.is_free("rate"), by.common_divisor()) else { return Ok(None) };
         let (start, prior) = (Self::build(given.start, self.frame.clone())?.prior, &self.prior);
-        let shape = if given.is_free("shape") { start.shape } else { prior.shape };
-        let rate = (expected_excess(shape) / expected_excess(prior.shape) / by.divisor * prior.rate).max(least_rate(
+        let shape = if given.is_free("shape") { by.certainty * start.shape } else { prior.shape };
+        let rate = (expected_excess(shape) / expected_excess(prior.shape) / divisor * prior.rate).max(least_rate(
             shape,
             start.rate,
             given.floor(),

@@ -245,17 +245,18 @@ impl<M: NormalWishartModel> Evidence for M {
         Ok(found)
     }
 
-    fn loose(&self, given: &Given<'_>, by: Loosening) -> Result<Option<Parameters>> {
+    fn loose(&self, given: &Given<'_>, by: Loosening<'_>) -> Result<Option<Parameters>> {
         if !given.is_free("scale") {
             return Ok(None);
         }
         let (start, prior) = (rebuilt(self, given.start)?, self.prior());
         let d = prior.dimension();
-        let dof = if given.is_free("dof") { start.prior().dof } else { prior.dof };
+        let dof = if given.is_free("dof") { by.certainty * start.prior().dof } else { prior.dof };
         // The expected covariance is the scale over this.
         let excess = |dof: f64| (dof - d as f64 - 1.0).max(dof / (d as f64 + 2.0));
-        let times = excess(dof) / excess(prior.dof) / by.divisor;
-        let scale = prior.scale().iter().map(|value| times * value).collect();
+        let times = excess(dof) / excess(prior.dof);
+        let shrunk = |(index, value)| times * value / (by.divisor(index / d) * by.divisor(index % d)).sqrt();
+        let scale = prior.scale().into_iter().enumerate().map(shrunk).collect();
         let scale = above_floor(scale, given.floor() * dof, start.prior())?;
         let mut found = given.parameters.with([("dof", Value::Number(dof)), ("scale", table(d, symmetric(d, &scale)))]);
         if self.n_sums() > 0 {
