@@ -158,7 +158,11 @@ wheel: $(STAMPS)/wheel ## an sdist, and a wheel built from it, in dist/; what is
 		$(BIN)/maturin build --release --sdist $(WHEEL_OPTIONS) --out dist
 	$(BIN)/python scripts/check_wheel.py dist
 
+# What is tried here is what is in a wheel, not its speed: without optimisation across crates it is built four times as
+# fast.
 .PHONY: test-wheel
+test-wheel: export CARGO_PROFILE_RELEASE_LTO := off
+test-wheel: export CARGO_PROFILE_RELEASE_CODEGEN_UNITS := 16
 test-wheel: wheel ## make wheel, then tests of the surface and the laws in a new environment with only the wheel
 	$(BIN)/python scripts/try_wheel.py dist tests/surface tests/laws docs README.md --pyargs stickbreak \
 		--numprocesses auto --dist loadfile

@@ -53,21 +53,38 @@ def circle(n: int, step: float) -> Rows:
     return step / (2.0 * np.sin(np.pi / n)) * np.column_stack([np.cos(angles), np.sin(angles)])
 
 
-def whitened(columns: int, n: int, seed: int) -> Made:
-    """Return two clusters eight standard deviations apart, whitened and rotated."""
+def around(centres: Rows, others: Rows) -> Rows:
+    """Return all of `others` around each centre."""
+    sums: Rows = centres[:, None] + others
+    return sums.reshape(-1, centres.shape[1])
+
+
+def squares(levels: int) -> Rows:
+    """Return centres at the corners of squares, at the corners of squares four times as wide, and so on."""
+    corners = 6.0 * np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    centres = corners
+    for level in range(1, levels):
+        centres = around(4.0**level * corners, centres)
+    return centres
+
+
+def whitened(columns: int, n: int, seed: int, k: int = 2) -> Made:
+    """Return clusters eight standard deviations apart, the first and each other one along a column of its own, whitened
+    and rotated.
+    """
     rng = np.random.default_rng(seed)
-    labels = rng.integers(2, size=n)
-    rows = rng.normal(size=(n, columns)) + 8.0 * labels[:, None] * np.eye(columns)[0]
+    labels = rng.integers(k, size=n)
+    centres = 8.0 * np.vstack([np.zeros(columns), np.eye(columns)])
+    rows = rng.normal(size=(n, columns)) + centres[labels]
     left, _, _ = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
     return np.sqrt(n) * left @ np.linalg.qr(rng.normal(size=(columns, columns)))[0], labels
 
 
-def outliers(distance: float, seed: int, n: int = 10, columns: int = 2) -> Made:
-    """Return two clusters eight standard deviations apart and a few rows far away."""
+def outliers(distance: float, seed: int, n: int = 10, columns: int = 2, k: int = 2) -> Made:
+    """Return clusters eight standard deviations apart along the first column and a few rows far away."""
     rng = np.random.default_rng(seed)
-    labels = np.repeat([0, 1, 2], [500, 500, n])
-    centres = np.array([0.0, 8.0, distance])[:, None] * np.ones(columns)
-    centres[1, 1:] = 0.0
+    labels = np.repeat(np.arange(k + 1), [1000 // k] * k + [n])
+    centres = np.vstack([line(k, columns, 8.0), np.full(columns, distance)])
     return centres[labels] + rng.normal(size=(len(labels), columns)), labels
 
 
@@ -83,7 +100,12 @@ STRUCTURES: dict[str, Callable[[int], Made]] = {
     "grid 20 x 20": lambda seed: clusters(grid(20, 20), 25, 0.5, seed),
     "grid 4 x 4 x 4": lambda seed: clusters(grid(4, 4, 4), 20, 2.0 / 3.0, seed),
     "circle of 64": lambda seed: clusters(circle(64, 6.0), 30, 1.0, seed),
+    "five circles of 8": lambda seed: clusters(around(circle(5, 40.0), circle(8, 6.0)), 25, 1.0, seed),
+    "squares, 16": lambda seed: clusters(squares(2), 25, 1.0, seed),
+    "squares, 64": lambda seed: clusters(squares(3), 25, 1.0, seed),
+    "ten whitened 20": lambda seed: whitened(20, 3000, seed, k=10),
     "whitened 30, 1000": lambda seed: whitened(30, 1000, seed),
+    "whitened 30, 2000": lambda seed: whitened(30, 2000, seed),
     "whitened 30, 3000": lambda seed: whitened(30, 3000, seed),
     "whitened 50, 3000": lambda seed: whitened(50, 3000, seed),
     "whitened 100, 5000": lambda seed: whitened(100, 5000, seed),
@@ -94,6 +116,8 @@ STRUCTURES: dict[str, Callable[[int], Made]] = {
     "3 outliers 1e6": lambda seed: outliers(1e6, seed, n=3),
     "30, 8 columns, 1e6": lambda seed: outliers(1e6, seed, n=30, columns=8),
     "30, 8 columns, 1e9": lambda seed: outliers(1e9, seed, n=30, columns=8),
+    "30, 7 clusters, 1e6": lambda seed: outliers(1e6, seed, n=30, k=7),
+    "30, 7 in 8, 1e6": lambda seed: outliers(1e6, seed, n=30, columns=8, k=7),
 }
 
 
@@ -124,12 +148,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("structures", nargs="*", metavar="STRUCTURE", help="default: all")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first", type=int, default=0, metavar="SEED", help="the first seed")
     parser.add_argument("--output", metavar="FILE", help="where to write all figures as JSON")
     options = parser.parse_args()
     names = options.structures or list(STRUCTURES)
     # Whitened columns are no longer independent under other covariances.
-    covariances = {name: list(LIKELIHOODS)[: 1 if name.startswith("whitened") else None] for name in names}
-    seeds = range(options.seeds)
+    covariances = {name: list(LIKELIHOODS)[: 1 if "whitened" in name else None] for name in names}
+    seeds = range(options.first, options.first + options.seeds)
     tasks = [(name, covariance, seed) for name in names for covariance in covariances[name] for seed in seeds]
     head = first_line()
     print(head, f"\n\n{'structure':20} {'covariance':10} found  nats below the labels, by seed; CPU seconds of a fit")
@@ -137,7 +162,7 @@ def main() -> None:
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         for result in pool.map(run, tasks):
             results.append(result)
-            if result["seed"] == options.seeds - 1:
+            if result["seed"] == seeds[-1]:
                 last = results[-options.seeds :]
                 below = [one["below"] for one in last]
                 number = f"{sum(nats <= SAME for nats in below)}/{len(below)}"

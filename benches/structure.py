@@ -56,10 +56,10 @@ Results = dict[str, Any]
 
 @dataclass(frozen=True)
 class Plan:
-    """What is run on a set: arguments of the likelihood, numbers of seeds and splits, whether held-out rows move."""
+    """What is run on a set: arguments of the likelihood, seeds, number of splits, whether held-out rows move."""
 
     likelihood: dict[str, Any]
-    seeds: int
+    seeds: range
     splits: int
     move: bool
 
@@ -120,9 +120,7 @@ def held_out(rows: Array, plan: Plan, score: Callable[[Array, Array], Array]) ->
 
 
 def run_structure(rows: Array, labels: Labels | None, plan: Plan) -> list[Results]:
-    return [
-        {"seed": seed, **described(*fit(rows, plan.likelihood, seed=seed), rows, labels)} for seed in range(plan.seeds)
-    ]
+    return [{"seed": seed, **described(*fit(rows, plan.likelihood, seed=seed), rows, labels)} for seed in plan.seeds]
 
 
 def run_held_out(rows: Array, _labels: Labels | None, plan: Plan) -> list[float]:
@@ -210,6 +208,7 @@ def options_of_user() -> argparse.Namespace:
     parser.add_argument("sets", nargs="*", help="names or groups of data sets; default: all of them")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=["structure", "held-out"])
     parser.add_argument("--seeds", type=int, help=f"default: {SEEDS}, {FEW} above {LARGE:,} rows")
+    parser.add_argument("--first", type=int, default=0, metavar="SEED", help="the first seed")
     parser.add_argument("--splits", type=int, help=f"default: {SPLITS}, {FEW} above {LARGE:,} rows")
     parser.add_argument("--max-rows", type=int, help="leave out sets with more rows")
     parser.add_argument("--likelihood", type=keywords, default={}, help="""its arguments, such as 'prior="rule"'""")
@@ -264,7 +263,7 @@ def run(options: argparse.Namespace) -> Results:
     peers = json.loads(options.peers_from.read_text(encoding="utf-8"))["sets"] if options.peers_from else {}
     for one, rows, labels in chosen_sets(options.sets, options.max_rows):
         few = len(rows) > LARGE
-        seeds = options.seeds or (FEW if few else SEEDS)
+        seeds = range(options.first, options.first + (options.seeds or (FEW if few else SEEDS)))
         plan = Plan(options.likelihood, seeds, options.splits or (FEW if few else SPLITS), one.full_rank)
         known = results["sets"].setdefault(one.name, {})
         known |= {"n": len(rows), "columns": rows.shape[1], "full_rank": one.full_rank}

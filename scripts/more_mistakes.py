@@ -116,4 +116,14 @@ MORE = (
         f"if let Some(best) = position.search.better_than(last).filter(|_| !{bug(61)}).cloned() {{",
         "tests/moves/test_search.py",
     ),
+    Bug(
+        62,
+        "rearrangements go on with the responsibilities of before the last one",
+        "src/fit/rearrange.rs",
+        "                best = better;\n",
+        f"                best = if {bug(62)} {{\n"
+        "                    State { rows: best.rows, overlaps: best.overlaps, ..better }\n"
+        "                } else {\n                    better\n                };\n",
+        "fit::rearrange",
+    ),
 )

@@ -65,7 +65,7 @@ from stickbreak.result.comparing import compare
 from stickbreak.result.densities import Density
 from stickbreak.result.fit import Fit
 from stickbreak.result.hierarchy import Hierarchy
-from stickbreak.result.history import MoveReport, Record, StopReason
+from stickbreak.result.history import MoveReport, Record, RunnerUp, StopReason
 from stickbreak.result.labelling import LabelShare, label_shares
 from stickbreak.result.loading import load
 from stickbreak.result.support import Support
@@ -126,6 +126,7 @@ __all__ = [
     "PitmanYor",
     "Poisson",
     "Record",
+    "RunnerUp",
     "SourceError",
     "SparsityWarning",
     "SphericalGaussian",

@@ -110,8 +110,8 @@ class Advice(UserWarning):
     text : str
         What was found.
     kind : str
-        Its name: "support", "passes", "starts", "few_rows", "one_component", "whole_numbers", "nearly_constant",
-        "flags", "duplicates", "skewed", "outliers", "copied_columns", "row_numbers" or "sparsity".
+        Its name: "support", "passes", "starts", "disagreement", "few_rows", "one_component", "whole_numbers",
+        "nearly_constant", "flags", "duplicates", "skewed", "outliers", "copied_columns", "row_numbers" or "sparsity".
     suggestions : tuple of str
         What to try, the best first.
 

@@ -27,7 +27,7 @@ _ALLOWED = (
     *(sb.SourceError, sb.ModelFileError, sb.CheckpointError),
 )
 # Made by the package alone, from parts of its own.
-_INNER = {"Clusters", "Density", "Fit", "Hierarchy", "Stability", "StopReason", "TopicFit", "Trace"}
+_INNER = {"Clusters", "Density", "Fit", "Hierarchy", "RunnerUp", "Stability", "StopReason", "TopicFit", "Trace"}
 # What returns nan where there is nothing to compute a number from, such as the bound before all rows were seen.
 _NAN = {
     "TopicFit.document_completion",

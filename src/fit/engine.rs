@@ -10,6 +10,7 @@ use crate::evidence;
 use crate::executor::Executor;
 use crate::fit::order::falling;
 use crate::fit::position::Position;
+use crate::fit::pulse::Pulse;
 use crate::fit::run::Run;
 use crate::fit::settings::Settings;
 use crate::fit::stages::{BestState, NewStart, Stage};
@@ -43,6 +44,9 @@ pub struct Engine<'a, F: Scalar> {
 
 /// Under a loose base measure, passes end at this multiple of the tolerance.
 const LOOSE_TOL: f64 = 100.0;
+/// A gain of this many nats is nothing, however few units there are, unless the tolerance for [`FEW`] units is smaller.
+const NOTHING: f64 = 1e-3;
+const FEW: f64 = 1000.0;
 
 /// What a run asks of its data beside visits.
 pub trait DataAccess {
@@ -62,11 +66,11 @@ pub trait DataAccess {
     }
 
     /// A better state than the best one, under its base measure, if rearrangements lead to one for `budget` pairs of
-    /// units and components.
+    /// units and components. They end when the pulse says so.
     ///
     /// # Errors
     /// [`Error::Cancelled`]; [`Error::Source`].
-    fn rearranged(&self, _best: &BestState, _budget: usize) -> Result<Option<NewStart>> {
+    fn rearranged(&self, _best: &BestState, _budget: usize, _pulse: &mut Pulse<'_>) -> Result<Option<NewStart>> {
         Ok(None)
     }
 }
@@ -103,7 +107,7 @@ impl<F: Scalar> Engine<'_, F> {
         self.offer_checkpoint(executor, &position, observer, false)?;
         // only-one: loop over passes
         let stop_reason = loop {
-            let outcome = match self.reason_to_end(executor, &mut position) {
+            let outcome = match self.reason_to_end(executor, &mut position, observer) {
                 Ok(None) => self.sweep(executor, &mut position, observer, cancel).map(|()| None),
                 reason => reason,
             };
@@ -137,6 +141,12 @@ impl<F: Scalar> Engine<'_, F> {
         if position.done > 0 {
             // The run ended within a pass, so the components have not been reordered yet.
             self.reorder(&mut position)?;
+        }
+        if position.search.stage != Stage::Ahead
+            && let Some(record) = position.history.last_mut()
+        {
+            // The search may have gone on for long without another pass.
+            record.seconds = position.seconds + self.started.elapsed().as_secs_f64();
         }
         let last = position.objectives.last().copied().unwrap_or(f64::NAN);
         if let Some(best) = position.search.better_than(last).cloned() {
@@ -246,7 +256,12 @@ impl<F: Scalar> Engine<'_, F> {
     }
 
     /// Returns why no further pass is made, or `None` to continue. Opens nodes of trees when it is time.
-    fn reason_to_end(&mut self, executor: &mut dyn Executor, position: &mut Position) -> Result<Option<StopReason>> {
+    fn reason_to_end(
+        &mut self,
+        executor: &mut dyn Executor,
+        position: &mut Position,
+        observer: &dyn Observer,
+    ) -> Result<Option<StopReason>> {
         // A run that resumes in the middle of a pass has not ended.
         if position.done > 0 {
             return Ok(None);
@@ -255,8 +270,7 @@ impl<F: Scalar> Engine<'_, F> {
         let mut ended = self.ended(position);
         let is_cut = ended.is_none() && position.is_search_late();
         if ended == Some(StopReason::Converged) || is_cut {
-            let goes_on = self.search_on(position, is_cut)?;
-            ended = if goes_on { self.out_of_passes(position) } else { Some(StopReason::Converged) };
+            ended = self.search_on(position, is_cut, observer)?.or_else(|| self.out_of_passes(position));
         }
         let is_settled = ended == Some(StopReason::Converged);
         let opened = (ended.is_none() || is_settled) && self.open_nodes(executor, position, is_settled)?;
@@ -300,13 +314,13 @@ impl<F: Scalar> Engine<'_, F> {
             let (before, now) = (*before, *now);
             // The state under a loose base measure is only a start.
             let tol = if position.search.stage == Stage::Loose { LOOSE_TOL } else { 1.0 } * self.settings.tol;
-            let per_mass = |gain: f64| gain / position.memo.mass_visited().max(1.0);
-            let gain = per_mass(now - before);
-            let is_settled = per_mass(last.base_measure_gain) < tol;
+            let small = (tol * position.memo.mass_visited()).max(NOTHING.min(tol * FEW));
+            let gain = now - before;
+            let is_settled = last.base_measure_gain < small;
             let total = position.memo.total();
-            let is_small = tol > 0.0 && gain < tol && is_settled;
+            let is_small = tol > 0.0 && gain < small && is_settled;
             // A falling bound has not converged, unless the fall is within rounding.
-            let is_small = is_small && (gain > -tol || !self.fell(before, now, total));
+            let is_small = is_small && (gain > -small || !self.fell(before, now, total));
             let Position { moves, pass, .. } = position;
             let is_exhausted = |round: &Round<'_, F>| round.is_exhausted(moves, total, &last.moves, *pass);
             if is_small && self.round.as_ref().is_none_or(is_exhausted) {

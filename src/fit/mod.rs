@@ -6,6 +6,7 @@ mod opening;
 mod order;
 mod position;
 mod prepare;
+mod pulse;
 mod rearrange;
 mod run;
 mod search;

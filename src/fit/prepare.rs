@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::evidence;
 use crate::executor::{Executor, InProcess};
 use crate::fit::position::Position;
+use crate::fit::pulse::Pulse;
 use crate::fit::settings::Settings;
 use crate::fit::sizes::Sizes;
 use crate::fit::stages::{BestState, NewStart, Stage};
@@ -199,6 +200,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
             history: run.history,
             stop_reason: run.stop_reason,
             error: run.error,
+            runner_up: None,
             packs: Packs::default(),
         }
     }
@@ -218,8 +220,8 @@ impl<F: Scalar> DataAccess for Prepared<'_, F> {
         self.tree_start(best)
     }
 
-    fn rearranged(&self, best: &BestState, budget: usize) -> Result<Option<NewStart>> {
-        let total = self.rearrange(best, budget)?;
+    fn rearranged(&self, best: &BestState, budget: usize, pulse: &mut Pulse<'_>) -> Result<Option<NewStart>> {
+        let total = self.rearrange(best, budget, pulse)?;
         Ok(total.map(|total| NewStart { total, base: best.base.clone(), stage: Stage::Rearranged }))
     }
 }

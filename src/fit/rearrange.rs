@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::executor::{Executor, InProcess};
 use crate::fit::order::falling;
 use crate::fit::prepare::Prepared;
+use crate::fit::pulse::Pulse;
 use crate::fit::stages::BestState;
 use crate::global_step::Globals;
 use crate::local_step::{Chunk, FromLabels, Keep, LocalStep, Tap};
@@ -41,11 +42,11 @@ const MOST_TRIES: usize = 1000;
 
 impl<F: Scalar> Prepared<'_, F> {
     /// The summary of a better state than the best, under its base measure, if rearrangements lead to one for `budget`
-    /// pairs of rows and components.
+    /// pairs of rows and components. They end when the pulse says so.
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`]; [`crate::Error::Source`].
-    pub(super) fn rearrange(&self, best: &BestState, budget: usize) -> Result<Option<Summary>> {
+    pub(super) fn rearrange(&self, best: &BestState, budget: usize, pulse: &mut Pulse<'_>) -> Result<Option<Summary>> {
         let rows = SeenRows { rows: self.job.rows, coordinates: &self.grounds.coordinates };
         if !rows.can_seek() || best.total.n_components() < 2 {
             return Ok(None);
@@ -63,7 +64,7 @@ impl<F: Scalar> Prepared<'_, F> {
             pairs: 0,
             model,
         };
-        rearranging.run(&best.total, budget)
+        rearranging.run(&best.total, budget, pulse)
     }
 }
 
@@ -93,13 +94,13 @@ struct Rearranging<'a, F: Scalar> {
 }
 
 impl<F: Scalar> Rearranging<'_, F> {
-    fn run(mut self, total: &Summary, budget: usize) -> Result<Option<Summary>> {
+    fn run(mut self, total: &Summary, budget: usize, pulse: &mut Pulse<'_>) -> Result<Option<Summary>> {
         let mut total = total.clone();
         total.ids = self.edits.issue(total.n_components());
         let Some(mut best) = self.settled(total)? else { return Ok(None) };
         let first = best.bound;
         for _ in 0..MOST_TRIES {
-            if self.pairs >= budget {
+            if self.pairs >= budget || pulse.stops() {
                 break;
             }
             if let Some(better) = self.attempt(&best)? {
@@ -281,19 +282,23 @@ mod tests {
     use crate::model::Specification;
     use crate::moves::Moves;
 
-    /// 60 rows in three clusters on a line, of which the first two share a component and the third has two.
-    fn crossed() -> (Vec<f64>, Vec<u32>) {
-        let noise = |row: u32| f64::from(row * row % 17) / 8.0;
-        let values = (0..60).map(|row| 9.0 * f64::from(row / 20) + noise(row)).collect();
-        (values, (0..60).map(|row| if row < 40 { 0 } else { 1 + row % 2 }).collect())
+    /// Groups of three clusters on a line, of which the first two share a component and the third has two.
+    fn crossed(n_groups: u32, of_cluster: u32) -> (Vec<f64>, Vec<u32>) {
+        let of_group = 3 * of_cluster;
+        let place = |row: u32| row / of_cluster + 5 * (row / of_group);
+        let value = |row: u32| 9.0 * f64::from(place(row)) + f64::from(row * row % 17) / 8.0;
+        let part = |row: u32| if row % of_group < 2 * of_cluster { 0 } else { 1 + row % 2 };
+        let rows = 0..n_groups * of_group;
+        (rows.clone().map(value).collect(), rows.map(|row| 3 * (row / of_group) + part(row)).collect())
     }
 
     /// The best state of these labels, and what its rearrangement leads to.
-    fn rearranged(budget: usize) -> (BestState, Option<Summary>, f64) {
-        let (values, labels) = crossed();
+    fn rearranged(n_groups: u32, of_cluster: u32, budget: usize) -> (BestState, Option<Summary>, f64) {
+        let (values, labels) = crossed(n_groups, of_cluster);
         let table = DenseRows::new(&values[..], 1);
         let rows = TableRows { rows: &table, weights: None };
-        let settings = Settings { n_components: Some(3), moves: Moves::usual(), ..Settings::default() };
+        let settings =
+            Settings { n_components: Some(3 * n_groups as usize), moves: Moves::usual(), ..Settings::default() };
         let (specification, init) = (Specification::new("Gaussian", "DirichletProcess"), Init::Labels(&labels));
         let job = Job { specification: &specification, rows: &rows, init: &init, settings: &settings };
         let cancel = Cancel::default();
@@ -303,26 +308,30 @@ mod tests {
         let model = prepared.model.with_base(base.clone()).expect("the same base measure");
         let elbo = elbo::collapsed(&model, &total).expect("numbers").total();
         let best = BestState { elbo, objective: elbo, base, total, is_cut: false };
-        let found = prepared.rearrange(&best, budget).expect("numbers");
+        let found = prepared.rearrange(&best, budget, &mut Pulse::new(&(), None)).expect("numbers");
         let bound = found.as_ref().map_or(f64::NAN, |found| elbo::collapsed(&model, found).expect("numbers").total());
         (best, found, bound)
     }
 
     #[test]
     fn crossed_components_are_put_right() {
-        let (best, found, bound) = rearranged(100_000);
-        let found = found.expect("a better state");
-        assert!(bound > best.elbo + 10.0, "{bound} {}", best.elbo);
-        assert_eq!((found.n_components(), found.mass), (3, 60.0));
-        for count in &found.counts {
-            assert!((count - 20.0).abs() < 1.0, "{:?}", found.counts);
+        // Later ones are found only from the responsibilities that earlier ones led to.
+        for (n_groups, of_cluster, budget) in [(1, 20, 100_000), (2, 400, 5_000_000)] {
+            let (best, found, bound) = rearranged(n_groups, of_cluster, budget);
+            let found = found.expect("a better state");
+            assert!(bound > best.elbo + 10.0, "{bound} {}", best.elbo);
+            // No two clusters share a component, although one may have several.
+            assert!(found.n_components() >= 3 * n_groups as usize);
+            for count in &found.counts {
+                assert!(count / f64::from(of_cluster) < 1.05, "{:?}", found.counts);
+            }
+            // The draws are those of the seed.
+            assert_eq!(rearranged(n_groups, of_cluster, budget).1, Some(found));
         }
-        // The draws are those of the seed.
-        assert_eq!(rearranged(100_000).1, Some(found));
     }
 
     #[test]
     fn nothing_is_tried_without_a_budget() {
-        assert_eq!(rearranged(0).1, None);
+        assert_eq!(rearranged(1, 20, 0).1, None);
     }
 }

@@ -5,9 +5,11 @@
 use crate::component::Edit;
 use crate::elbo;
 use crate::error::{Error, Result};
+use crate::events::Observer;
 use crate::evidence;
 use crate::fit::engine::Engine;
 use crate::fit::position::Position;
+use crate::fit::pulse::Pulse;
 use crate::fit::run::Run;
 use crate::fit::stages::{BestState, NewStart, Stage};
 use crate::fitted::StopReason;
@@ -50,30 +52,45 @@ impl Position {
 }
 
 impl<F: Scalar> Engine<'_, F> {
-    /// Takes the next step of the search when the current stage has ended, or was cut. Returns whether there is more to
-    /// do.
-    pub(super) fn search_on(&mut self, position: &mut Position, is_cut: bool) -> Result<bool> {
+    /// Takes the next step of the search when the current stage has ended, or was cut. Returns why the run ends if
+    /// there is no more to do.
+    pub(super) fn search_on(
+        &mut self,
+        position: &mut Position,
+        is_cut: bool,
+        observer: &dyn Observer,
+    ) -> Result<Option<StopReason>> {
+        let ended = Some(StopReason::Converged);
         if !self.may_search(position) {
-            return Ok(false);
+            return Ok(ended);
         }
+        if position.search.stage == Stage::Last {
+            position.search.end();
+            return Ok(ended);
+        }
+        let mut pulse = Pulse::new(observer, position.history.last().cloned());
         let goes_on = match position.search.stage {
             Stage::Ahead => self.let_go(position)?,
-            Stage::Loose => self.estimate_again(position) || self.start_again(position)? || self.rearrange(position)?,
+            Stage::Loose => {
+                self.estimate_again(position) || self.start_again(position)? || self.rearrange(position, &mut pulse)?
+            }
             Stage::Estimating => {
                 self.keep_best(position, is_cut)?;
-                self.start_again(position)? || self.rearrange(position)?
+                self.start_again(position)? || self.rearrange(position, &mut pulse)?
             }
             Stage::OtherStart => {
                 self.keep_best(position, is_cut)?;
-                self.rearrange(position)?
+                self.rearrange(position, &mut pulse)?
             }
-            Stage::Rearranged => {
+            Stage::Rearranged | Stage::Last => {
                 self.keep_best(position, is_cut)?;
                 false
             }
-            Stage::Last => return Ok(false),
         };
-        Ok(goes_on || self.settle(position)?)
+        if pulse.has_stopped {
+            return Ok(Some(StopReason::Callback));
+        }
+        Ok(if goes_on || self.settle(position)? { None } else { ended })
     }
 
     /// Whether a search is possible: components can grow, their base measure is estimated, and units are rows.
@@ -125,12 +142,12 @@ impl<F: Scalar> Engine<'_, F> {
     }
 
     /// Goes on from a rearrangement of the best state, if one is better.
-    fn rearrange(&mut self, position: &mut Position) -> Result<bool> {
+    fn rearrange(&mut self, position: &mut Position, pulse: &mut Pulse<'_>) -> Result<bool> {
         let Some(best) = position.search.best.as_deref().filter(|best| best.total.mass <= LARGE) else {
             return Ok(false);
         };
         let budget = (REARRANGING_SHARE * position.search.before as f64) as usize;
-        let found = self.data.rearranged(best, budget)?;
+        let found = self.data.rearranged(best, budget, pulse)?;
         found.map_or(Ok(false), |start| self.go_on_from(position, start))
     }
 

@@ -99,6 +99,13 @@ impl Search {
         self.best.as_deref().map_or(self.stage == Stage::Ahead, fits)
     }
 
+    /// Notes that passes have converged from the best state.
+    pub(super) fn end(&mut self) {
+        if let Some(best) = &mut self.best {
+            best.is_cut = false;
+        }
+    }
+
     pub(super) fn begin(&mut self, stage: Stage) {
         (self.stage, self.of_stage) = (stage, 0);
     }

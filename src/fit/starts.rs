@@ -47,7 +47,9 @@ impl<F: Scalar> Job<'_, F> {
                 .on_event(0, Event::Round { first, n_runs: round.seeds.len(), standing: Box::new(standing.clone()) });
             let n_components = if round.is_wide { standing.n_wide } else { self.settings.n_components };
             let ended = self.run_round(&round.seeds, n_components, checkpoint.take(), observer, cancel);
-            if let Some(stopped) = standing.take(ended)? {
+            // A failure to compare them must not lose the fits.
+            let agree = |one: &Fitted, other: &Fitted| one.agreement(other, self.rows, cancel).ok().flatten();
+            if let Some(stopped) = standing.take(ended, &agree)? {
                 return Ok(stopped);
             }
         }

@@ -1,6 +1,7 @@
 //! Another start of a small table: a hierarchy of its rows, whose evidence tells how wide components are, and whose cut
 //! how many there are (mathematics 10.9).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::component::EditLog;
@@ -8,8 +9,9 @@ use crate::data::{Dataset, RowUnits, SeenRows};
 use crate::error::{Error, Result};
 use crate::fit::prepare::Prepared;
 use crate::fit::stages::{BestState, NewStart, Stage};
+use crate::global_step::Globals;
 use crate::likelihood::{self, Given, Loosening};
-use crate::local_step::{FromLabels, Keep, LocalStep};
+use crate::local_step::{ByScore, Chunk, FromLabels, Keep, LocalStep, Tap};
 use crate::mcmc::{Hierarchy, HierarchyPlan, Method, RowTable, Target, TreeCut};
 use crate::model::Estimated;
 use crate::parameters::Parameters;
@@ -22,8 +24,10 @@ use crate::suffstats::Summary;
 const LARGE: usize = 20_000;
 /// Maximum number of rows of trees that are compared.
 const MOST_ROWS: usize = 1_000;
-/// The same of trees that compare breadths of single columns.
-const FEW_ROWS: usize = 400;
+/// The same of trees that tell whether more are worth their cost. The last ones also compare breadths of columns.
+const FEW_ROWS: [usize; 2] = [300, 400];
+/// Mean number of rows of clusters above which births find them.
+const BIG: usize = 100;
 /// Maximum number of columns. A tree costs their square for every row and level.
 const MOST_COLUMNS: usize = 6;
 /// Precision of the prior mean, in rows.
@@ -43,7 +47,8 @@ const FACTORS: [f64; 4] = [1.0, 2.0, 4.0, 8.0];
 
 impl<F: Scalar> Prepared<'_, F> {
     /// The clusters of a tree under the base measure with the highest evidence, if there are more of them than
-    /// components of the best state. `None` if trees do not take such rows or such a model, too.
+    /// components of the best state, also among rows near each other. `None` if trees do not take such rows or such a
+    /// model, too.
     ///
     /// # Errors
     /// [`Error::Cancelled`]; [`Error::Source`].
@@ -58,17 +63,56 @@ impl<F: Scalar> Prepared<'_, F> {
         let list: Vec<u32> = (0..self.n_rows as u32).collect();
         let units = rows.pick(&list)?;
         let values = relative(&units, self.model.likelihood.origin());
+        let d = self.model.likelihood.dimension();
         let mut generator = stream(self.settings.seed, Purpose::Trees, u64::MAX);
-        let Some((n_clusters, breadth)) = trees.breadth(&values, &mut generator)? else { return Ok(None) };
-        let (most, n) = (best.total.n_components(), self.n_rows);
-        if n_clusters * n <= most * n.min(MOST_ROWS) {
+        let near = nearest(&values, d, &mut generator);
+        let [few, more] = FEW_ROWS.map(|most| &near[..near.len().min(most)]);
+        let mut by_column = None;
+        for (part, known) in [(few, 1), (more, self.n_present(best, &rows, more)?)] {
+            let table = picked(&values, d, part);
+            let Some(common) = trees.common(&table)? else { return Ok(None) };
+            by_column = trees.by_column(&table, &common.1)?;
+            if trees.best(&table, common, by_column.as_ref())?.0.n_clusters() <= known {
+                return Ok(None);
+            }
+        }
+        let table = picked(&values, d, &near);
+        let Some(common) = trees.common(&table)? else { return Ok(None) };
+        let (found, breadth) = trees.best(&table, common, by_column.as_ref())?;
+        if found.n_clusters() <= self.n_present(best, &rows, &near)? || found.n_clusters() * BIG < near.len() {
             return Ok(None);
         }
-        let all = RowTable::dense(values, self.model.likelihood.dimension());
-        let Some(tree) = trees.grown(&all, &breadth, N_TRIALS)?.filter(|tree| tree.n_clusters() > most) else {
+        let most = best.total.n_components();
+        let Some(tree) =
+            trees.grown(&RowTable::dense(values, d), &breadth, N_TRIALS)?.filter(|tree| tree.n_clusters() > most)
+        else {
             return Ok(None);
         };
         Ok(Some(NewStart { total: self.sums(&units, &tree)?, base: tree.base, stage: Stage::OtherStart }))
+    }
+
+    /// Number of components of a state that are the best one for some of these rows.
+    fn n_present(&self, state: &BestState, rows: &SeenRows<'_, F>, list: &[u32]) -> Result<usize> {
+        let model = self.model.with_base(state.base.clone())?;
+        let globals = Globals::new(&model, &state.total, 0);
+        let scorer = globals.scorer(&model)?;
+        let step = LocalStep {
+            likelihood: model.likelihood.as_ref(),
+            ids: &globals.ids,
+            assign: &ByScore {
+                scorer: scorer.as_ref(),
+                tail: None,
+                width: 1,
+                margin: None,
+                abandon: true,
+                row_terms: false,
+            },
+            keep: Keep::Nothing,
+            cancel: self.cancel,
+        };
+        let mut present = Present(BTreeSet::new());
+        step.run(&rows.pick(list)?, None, &mut [&mut present])?;
+        Ok(present.0.len())
     }
 
     /// The sums of the rows of each cluster.
@@ -82,6 +126,16 @@ impl<F: Scalar> Prepared<'_, F> {
             cancel: self.cancel,
         };
         Ok(step.run(units, None, &mut [])?.summary.into_dense())
+    }
+}
+
+/// Collects the best components of rows.
+struct Present(BTreeSet<u32>);
+
+impl Tap for Present {
+    fn observe(&mut self, chunk: &Chunk<'_>) -> Result<()> {
+        self.0.extend(&chunk.responsibilities.components);
+        Ok(())
     }
 }
 
@@ -127,27 +181,25 @@ struct Trees<'a, F: Scalar> {
 }
 
 impl<F: Scalar> Trees<'_, F> {
-    /// The breadth with the highest evidence on some of the rows, and the number of their clusters: the same in all
-    /// columns, by column, or more certain.
-    fn breadth(&self, values: &[f64], generator: &mut Generator) -> Result<Option<(usize, Breadth)>> {
-        let d = self.prepared.model.likelihood.dimension();
-        let part = near(values, d, MOST_ROWS, generator);
-        let few = RowTable::dense(near(&part, d, FEW_ROWS, generator), d);
-        let table = RowTable::dense(part, d);
-        let same = DIVISORS.map(|divisor| Breadth { divisors: vec![divisor], certainty: 1.0 });
-        let Some(mut best) = self.climb(&table, same)? else { return Ok(None) };
-        let by_column = self.by_column(&few, &best.1)?;
-        let mut rivals = vec![best.1.clone()];
-        if let Some(breadth) = by_column {
-            rivals.push(breadth.clone());
-            best = better(best, self.climb(&table, [breadth])?);
-        }
+    /// The best tree under breadths that are the same in all columns.
+    fn common(&self, table: &RowTable) -> Result<Option<(CutTree, Breadth)>> {
+        self.climb(table, DIVISORS.map(|divisor| Breadth { divisors: vec![divisor], certainty: 1.0 }))
+    }
+
+    /// The best tree under the common breadth, the one by column, and both with more certainty.
+    fn best(
+        &self,
+        table: &RowTable,
+        common: (CutTree, Breadth),
+        by_column: Option<&Breadth>,
+    ) -> Result<(CutTree, Breadth)> {
+        let rivals: Vec<Breadth> = [&common.1].into_iter().chain(by_column).cloned().collect();
+        let mut best = better(common, self.climb(table, by_column.cloned())?);
         for rival in rivals {
             let certain = FACTORS.map(|factor| rival.times(factor, CERTAIN));
-            best = better(best, self.climb(&table, certain)?);
+            best = better(best, self.climb(table, certain)?);
         }
-        let (tree, breadth) = best;
-        Ok(Some((tree.n_clusters(), breadth)))
+        Ok(best)
     }
 
     /// The tree with the highest evidence of those under wider and then narrower base measures, until the evidence
@@ -234,19 +286,24 @@ fn relative<F: Scalar>(units: &RowUnits<'_, F>, origin: &[f64]) -> Vec<f64> {
     values.into_iter().map(F::to_f64).collect()
 }
 
-/// At most `most` rows, the nearest to one of them in columns of equal variance: a random sample would have few rows of
-/// each of many clusters.
-fn near(values: &[f64], d: usize, most: usize, generator: &mut Generator) -> Vec<f64> {
+/// At most [`MOST_ROWS`] rows, the nearest to a random one in columns of equal variance, in order of distance: a random
+/// sample would have few rows of each of many clusters.
+fn nearest(values: &[f64], d: usize, generator: &mut Generator) -> Vec<u32> {
     let n = values.len() / d;
-    if n <= most {
-        return values.to_vec();
-    }
     let square = |column: usize| values.iter().skip(column).step_by(d).map(|x| x * x).sum::<f64>();
     let squares: Vec<f64> = (0..d).map(|column| square(column).max(f64::MIN_POSITIVE)).collect();
     let centre = &values[generator.pick(n) * d..][..d];
     let term = |((x, c), square): ((&f64, &f64), &f64)| (x - c).powi(2) / square;
-    let mut rows: Vec<&[f64]> = values.chunks_exact(d).collect();
-    // Squares are not negative, so their bits order as they do.
-    rows.sort_by_cached_key(|row| row.iter().zip(centre).zip(&squares).map(term).sum::<f64>().to_bits());
-    rows[..most].concat()
+    let distance = |row: &[f64]| row.iter().zip(centre).zip(&squares).map(term).sum::<f64>();
+    let mut rows: Vec<(u64, u32)> =
+        // Squares are not negative, so their bits order as they do.
+        values.chunks_exact(d).zip(0..).map(|(row, index)| (distance(row).to_bits(), index)).collect();
+    rows.sort_unstable();
+    rows.truncate(MOST_ROWS);
+    rows.into_iter().map(|(_, row)| row).collect()
+}
+
+/// These rows as a table.
+fn picked(values: &[f64], d: usize, rows: &[u32]) -> RowTable {
+    RowTable::dense(rows.iter().flat_map(|&row| &values[row as usize * d..][..d]).copied().collect(), d)
 }

@@ -119,7 +119,8 @@ impl Fitted {
         }));
         let (summary, elbo, stop_reason) = (run.summary, run.elbo, run.stop_reason);
         let specification = self.specification.with_base(run.base);
-        Ok(Self { specification, n_rows, summary, elbo, history, stop_reason, error: run.error, ..self.clone() })
+        let changed = Self { specification, n_rows, summary, elbo, history, stop_reason, ..self.clone() };
+        Ok(Self { error: run.error, runner_up: None, ..changed })
     }
 }
 

@@ -1,4 +1,4 @@
-//! Records of a run, and the reasons why it ended.
+//! Records of a run, the reasons why it ended, and the second best of several.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +30,15 @@ pub struct Record {
     pub evaluated_share: f64,
     /// Reports of the moves, one per kind.
     pub moves: Vec<Report>,
+}
+
+/// The second best of several starts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RunnerUp {
+    /// Its objective, nats.
+    pub objective: f64,
+    /// The adjusted Rand index of its labels and those of the best start.
+    pub ari: f64,
 }
 
 /// Why a run ended.

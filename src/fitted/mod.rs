@@ -1,5 +1,6 @@
 //! The result of a fit, and what can be asked of it.
 
+mod agreement;
 mod clusters;
 mod coherence;
 mod completion;
@@ -18,7 +19,7 @@ pub use clusters::{Join, Joins};
 pub use coherence::{Coherence, coherence};
 pub use completion::Completion;
 pub use densities::log_densities;
-pub use history::{Record, StopReason};
+pub use history::{Record, RunnerUp, StopReason};
 pub use packs::{Packs, Prediction};
 pub use result::{Assigned, Fitted};
 pub(crate) use standing::Ended;

@@ -7,7 +7,7 @@ use crate::data::{Coordinates, RowUnits, Rows, Strays, strays};
 use crate::elbo::collapsed;
 use crate::error::{Error, Result};
 use crate::evidence;
-use crate::fitted::history::{Record, StopReason};
+use crate::fitted::history::{Record, RunnerUp, StopReason};
 use crate::fitted::packs::{PackedFit, Packs, Prediction};
 use crate::global_step::Globals;
 use crate::grounds::{check_numbers, check_values};
@@ -52,6 +52,8 @@ pub struct Fitted {
     pub stop_reason: StopReason,
     /// The error of the source, for [`StopReason::SourceError`].
     pub error: Option<Error>,
+    /// The second best of several starts, if there were any and rows have labels.
+    pub runner_up: Option<RunnerUp>,
     /// Packed components for predictions. They are valid only for the current values of the other fields. To change a
     /// field, modify a clone, which starts without packed components.
     pub packs: Packs,
@@ -149,6 +151,9 @@ impl Fitted {
         }
         if self.margin.is_some_and(|margin| margin.is_nan() || margin < 0.0) {
             return Err(format("the margin is not a number of at least 0".into()));
+        }
+        if self.runner_up.is_some_and(|second| !(-1.0..=1.0).contains(&second.ari)) {
+            return Err(format("the agreement of two starts is not between -1 and 1".into()));
         }
         let has_tail = model.process.has_tail();
         if k == 0 || summary.entropies.len() != k || !(1..=k + usize::from(has_tail)).contains(&self.sparsity) {
@@ -270,6 +275,17 @@ impl Fitted {
         check_numbers("X", rows.n_rows())?;
         self.check_columns(rows)?;
         check_values(&self.specification, rows, "X", cancel)?;
+        self.step_over(&RowUnits::all(rows, weights).seen_through(&self.coordinates), scored, taps, cancel)
+    }
+
+    /// The same over rows in the coordinates of the fit, which were checked.
+    pub(super) fn step_over<F: Scalar>(
+        &self,
+        units: &RowUnits<'_, F>,
+        scored: &Scored<'_, F>,
+        taps: &mut [&mut dyn Tap],
+        cancel: &Cancel,
+    ) -> Result<Outcome> {
         let n_components = scored.scorer.n_components() - usize::from(scored.tail.is_some());
         let ids: Vec<ComponentId> = (0..n_components as u32).map(ComponentId).collect();
         let step = LocalStep {
@@ -286,7 +302,7 @@ impl Fitted {
             keep: scored.keep,
             cancel,
         };
-        step.run(&RowUnits::all(rows, weights).seen_through(&self.coordinates), None, taps)
+        step.run(units, None, taps)
     }
 
     /// Evaluates the general form of the bound (mathematics 0) on these rows with the components fixed, nats. The

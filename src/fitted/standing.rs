@@ -1,7 +1,7 @@
 //! The state of a fit from several starts.
 
 use crate::error::{Error, Result};
-use crate::fitted::{Fitted, StopReason};
+use crate::fitted::{Fitted, RunnerUp, StopReason};
 
 /// (a, b): a wide start has `a K + b` components, where K is the number of components that the first start found.
 const WIDE: (usize, usize) = (2, 10);
@@ -33,19 +33,22 @@ pub(crate) struct Ended {
     pub(crate) error: Option<Error>,
 }
 
+/// The adjusted Rand index of the labels of two fits; `None` if it cannot be told.
+pub(crate) type Agree<'a> = dyn Fn(&Fitted, &Fitted) -> Option<f64> + 'a;
+
 impl Standing {
-    /// Keeps the best fit of a round. Returns it if the round ended all starts.
+    /// Keeps the best fit of a round and the numbers of the second best. Returns it if the round ended all starts.
     ///
     /// # Errors
     /// The error of the round, unless it is a stop and there is a fit to return.
-    pub(crate) fn take(&mut self, ended: Result<Ended>) -> Result<Option<Fitted>> {
+    pub(crate) fn take(&mut self, ended: Result<Ended>, agree: &Agree<'_>) -> Result<Option<Fitted>> {
         let (stop, error) = match ended {
             Ok(Ended { fits, stop, error }) => {
                 if let (None, Some(first)) = (self.n_wide, fits.first()) {
                     self.n_wide = Some(n_wide(first));
                 }
                 for fit in fits {
-                    self.keep(fit)?;
+                    self.keep(fit, agree)?;
                 }
                 (stop, error)
             }
@@ -60,15 +63,22 @@ impl Standing {
 
     /// Keeps a fit if its objective is higher than all before. A fit without an objective is kept only if there is no
     /// other.
-    fn keep(&mut self, fit: Fitted) -> Result<()> {
+    fn keep(&mut self, mut fit: Fitted, agree: &Agree<'_>) -> Result<()> {
         let or_least = |value: f64| if value.is_nan() { f64::NEG_INFINITY } else { value };
         let value = |fit: &Fitted| fit.objective().map(or_least);
-        let is_best = match &self.best {
-            Some(best) => value(&fit)? > value(best)?,
-            None => true,
-        };
-        if is_best {
+        let objective = value(&fit)?;
+        let Some(best) = &mut self.best else {
             self.best = Some(fit);
+            return Ok(());
+        };
+        let highest = value(best)?;
+        let runner_up =
+            |one: &Fitted, objective: f64, other: &Fitted| agree(one, other).map(|ari| RunnerUp { objective, ari });
+        if objective > highest {
+            fit.runner_up = runner_up(&fit, highest, best);
+            *best = fit;
+        } else if best.runner_up.is_none_or(|second| objective > second.objective) {
+            best.runner_up = runner_up(best, objective, &fit);
         }
         Ok(())
     }

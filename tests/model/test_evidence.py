@@ -137,7 +137,7 @@ def fitted(
     rows = make_rows(kind if kind != "spherical_product" else "spherical", rng, n, 3, k)
     rows = with_holes(rng, rows) if missing else rows
     likelihood = default(kind, 3, **given)
-    algorithm = sb.Full(moves=(), sparsity=None, margin=None, max_passes=3000, tol=1e-12)
+    algorithm = sb.Full(moves=(), sparsity=None, margin=None, max_passes=3000, tol=1e-15)
     word = "marginalize" if missing else "error"
     model = sb.Mixture(likelihood=likelihood)
     fit = sb.fit(model, rows, algorithm, init="kmeans++", n_components=k, seed=seed, missing=word)

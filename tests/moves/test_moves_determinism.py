@@ -88,7 +88,7 @@ def test_every_checkpoint_leads_to_the_same_end(
     while len(written) < 5:
         path.unlink(missing_ok=True)
         whole = fit(moves, rows, checkpoint=sb.Checkpoint(path, every_seconds=0), settings=settings)
-    states = list(written)
+    states = written[:: 1 + len(written) // 8]
     assert not settings or whole.stop_reason is sb.StopReason.CONVERGED
     for state in states:
         path.write_bytes(state)

@@ -1,12 +1,16 @@
 """The search after the moves are exhausted: a loose prior, and a start from a tree (mathematics 10.8 and 10.9)."""
 
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import stickbreak as sb
+from cases import visible_bits
 
 Rows = np.ndarray
 
@@ -97,3 +101,44 @@ def test_whitened_clusters() -> None:
     left, _, right = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
     found = check_found(np.sqrt(700) * left @ right, labels)
     assert found.n_occupied == 2
+
+
+@pytest.mark.slow
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    n=st.integers(2, 150),
+    columns=st.integers(1, 4),
+    k=st.integers(1, 8),
+    full=st.booleans(),
+)
+def test_the_objective_never_falls(seed: int, n: int, columns: int, k: int, full: bool) -> None:
+    """Over all stages, whatever the rows: until another state is better, the history shows the best one."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(3.0 * rng.normal(size=(k, columns))[rng.integers(k, size=n)], rng.gamma(1.0, size=columns) + 1e-3)
+    found = default(rows, sb.Gaussian() if full else sb.DiagonalGaussian(), seed=seed)
+    objectives = [record.objective for record in found.history]
+    assert all(now >= before - 1e-6 * (1.0 + abs(before)) for before, now in pairwise(objectives))
+    assert found.objective >= objectives[-1] - 1e-6 * (1.0 + abs(objectives[-1]))
+
+
+@pytest.mark.slow
+def test_a_search_goes_on_from_every_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From checkpoints of each stage, also where a tree or rearrangements come next, to the same bits."""
+    rows, _ = clusters(line(12, 2), 25, 1.0, seed=3)
+    path, written = tmp_path / "fit.checkpoint", []
+    write = sb.run.checkpoints.CheckpointFile.write
+
+    def keep(self: Any, run: bytes) -> None:
+        write(self, run)
+        written.append(path.read_bytes())
+
+    monkeypatch.setattr(sb.run.checkpoints.CheckpointFile, "write", keep)
+    whole = default(rows, checkpoint=sb.Checkpoint(path, every_seconds=0))
+    assert len(written) > 20
+    for state in written[:: len(written) // 20]:
+        path.write_bytes(state)
+        assert visible_bits(default(rows, checkpoint=sb.Checkpoint(path, every_seconds=600)), rows) == visible_bits(
+            whole, rows
+        )
+    assert visible_bits(default(rows), rows) == visible_bits(whole, rows)

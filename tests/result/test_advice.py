@@ -166,6 +166,7 @@ def test_duplicate_rows() -> None:
     assert advice(few)["duplicates"].text == "100% of the rows are equal to another one"
     assert "duplicates" not in advice(few[:, :1])
     assert "duplicates" not in advice(np.round(10.0 * few))
+    assert advice(np.ones((50, 3)))["duplicates"].text == "all rows are equal"
 
 
 def test_skewed_columns() -> None:

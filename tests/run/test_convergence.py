@@ -67,3 +67,18 @@ def test_a_bound_that_falls_by_rounding_is_no_bug() -> None:
         # Rounding of the squares relative to the smallest variance, for every degree of freedom.
         room = 2.0**-52 * offset**2 * d * (600 + 4 * (d + 2))
         assert np.diff(bounds).min() > -room
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "rows"),
+    [
+        (sb.Categorical(), np.array([[0], [1]] * 20)),
+        (sb.Categorical(), np.random.default_rng(3).integers(2, size=(100, 1))),
+        (sb.Poisson(), np.random.default_rng(0).poisson(2.0, size=(80, 1))),
+    ],
+)
+def test_small_tables_converge(likelihood: Any, rows: np.ndarray) -> None:
+    """A search ends with its best state, cut short or not; gains of less than a thousandth of a nat are nothing."""
+    found = sb.fit(sb.Mixture(likelihood), rows, progress=False)
+    assert found.stop_reason is sb.StopReason.CONVERGED
+    assert len(found.history) < 300

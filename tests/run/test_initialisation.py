@@ -1,5 +1,7 @@
 """Where inference starts: `init`, `n_components` and `n_init`."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
@@ -181,6 +183,43 @@ def test_starts_side_by_side_are_those_one_after_another(init: str) -> None:
         assert visible_bits(fit(rows, algorithm, **settings, threads=threads), rows) == visible_bits(
             after_another, rows
         )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_second_best_start_is_compared(dtype: type, tmp_path: Path) -> None:
+    rows = clustered_rows(np.random.default_rng(8), 300, 2, 8).astype(dtype)
+    algorithm = sb.Full(max_passes=20)
+    settings = {"n_components": 8, "init": "random"}
+    seeds = [3, *np.random.SeedSequence(3).generate_state(5, np.uint64).tolist()]
+    by_hand = [fit(rows, algorithm, seed=seed, **settings) for seed in seeds]
+    for n_init in (2, 4, 6):
+        found = fit(rows, algorithm, seed=3, n_init=n_init, threads=2, **settings)
+        best, second = sorted(by_hand[:n_init], key=lambda each: -each.objective)[:2]
+        ari = adjusted_rand_score(best.predict(rows), second.predict(rows))
+        assert found.runner_up is not None
+        assert (found.objective, found.runner_up.objective) == (best.objective, second.objective)
+        assert found.runner_up.ari == pytest.approx(ari, abs=1e-12)
+        disagreement = [advice for advice in found.advice() if advice.kind == "disagreement"]
+        assert len(disagreement) == (ari < 0.8)
+        found.save(tmp_path / "model.safetensors")
+        assert sb.load(tmp_path / "model.safetensors").runner_up == found.runner_up
+        assert found.update(rows[:20]).runner_up is None
+    assert by_hand[0].runner_up is None
+
+
+def test_labels_that_differ_are_told() -> None:
+    """Two components for a square of four clusters: some starts end with other pairs of them."""
+    rng = np.random.default_rng(0)
+    corners = 20.0 * np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
+    rows = rng.normal(np.repeat(corners, 100, axis=0))
+    model = sb.Mixture(likelihood=sb.SphericalGaussian(), process=sb.FiniteDirichlet(2))
+    told = [fit(rows, sb.Full(), model, seed=seed, n_init=4) for seed in range(3)]
+    differ = [each for each in told if each.runner_up is not None and each.runner_up.ari < 0.8]
+    assert 0 < len(differ) < len(told)
+    for each in told:
+        texts = [advice.text for advice in each.advice() if advice.kind == "disagreement"]
+        assert len(texts) == (each in differ)
+        assert not texts or texts[0].startswith("the best two starts, ")
 
 
 MOVES = (sb.Birth(), sb.Merge(), sb.Delete())

@@ -98,7 +98,7 @@ def test_interrupt_returns_the_last_complete_state(algorithm: str) -> None:
 def test_interrupt_does_not_wait_for_the_end_of_a_pass() -> None:
     """One pass takes seconds here; the state returned is that of the pass before."""
     run = start("""
-        rows = np.random.default_rng(0).standard_normal((400_000, 24))
+        rows = np.random.default_rng(0).standard_normal((100_000, 24))
         passes = []
 
         def announce(record):

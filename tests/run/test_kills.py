@@ -24,6 +24,7 @@ rng = np.random.default_rng(0)
 noise = rng.standard_normal((20_000, 6))
 rows = noise + 5.0 * rng.standard_normal((12, 6))[rng.integers(12, size=len(noise))]
 few = rows[:300, :2]
+lines = noise[:360, :2] + 7.0 * (np.arange(360) % 12)[:, None] * np.eye(2)[0]
 counts = rng.poisson(0.2 * rng.gamma(0.5, size=(6, 300))[rng.integers(6, size=1500)])
 model = sb.Mixture(likelihood=sb.Gaussian())
 moves = (sb.Birth(), sb.Merge(), sb.Delete())
@@ -57,6 +58,7 @@ runs = {
     "rows": lambda: fit(noise, memoized(), n_components=20),
     "full": lambda: fit(rows, sb.Full(max_passes=40, tol=0.0), n_components=20),
     "moves": lambda: fit(rows, memoized(moves=moves)),
+    "search": lambda: fit(lines, None),
     "starts": lambda: fit(rows, memoized(moves=moves, max_passes=8), n_init=3),
     "stochastic": lambda: fit(rows, sb.Stochastic(500, max_passes=25), n_components=20),
     "trees": lambda: fit(rows, memoized(moves=moves, units=sb.KdTree(refine=False, tolerance=0.0, depth=4))),
@@ -127,16 +129,10 @@ def survives(kind: str, kills: int, folder: Path) -> None:
     assert done, "all runs ended before they could be killed"
 
 
-@pytest.mark.parametrize("kind", ["rows", "split-merge"])
-@pytest.mark.one_in(2)
-def test_killed_runs_equal_the_uninterrupted_one(kind: str, tmp_path: Path) -> None:
-    survives(kind, 1, tmp_path)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", RUNS)
-def test_every_kind_of_run_survives_kills(kind: str, tmp_path: Path) -> None:
-    survives(kind, 3, tmp_path)
+@pytest.mark.one_in(len(RUNS))
+def test_every_kind_of_run_survives_a_kill(kind: str, tmp_path: Path) -> None:
+    survives(kind, 1, tmp_path)
 
 
 @pytest.mark.long

@@ -71,13 +71,14 @@ def test_zero_tolerance_never_stops_early(rows: np.ndarray, algorithm: object) -
 @pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-6])
 @pytest.mark.parametrize("batches", [1, 6])
 def test_convergence(rows: np.ndarray, tol: float, batches: int) -> None:
-    """A fit stops after the first pass that gains less than `tol` nats per row, and not before."""
+    """A fit stops after the first pass that gains less than `tol` nats per row, or next to nothing, and not before."""
     result = fit(rows, sb.Memoized(batches=batches, tol=tol, max_passes=3000))
     assert result.stop_reason is sb.StopReason.CONVERGED
-    gains = np.diff([record.objective for record in result.history]) / len(rows)
-    of_base = np.array([record.base_measure_gain for record in result.history[1:]]) / len(rows)
-    assert max(gains[-1], of_base[-1]) < tol
-    assert (np.maximum(gains, of_base)[:-1] >= tol).all()
+    gains = np.diff([record.objective for record in result.history])
+    of_base = np.array([record.base_measure_gain for record in result.history[1:]])
+    small = max(tol * len(rows), min(1e-3, 1000.0 * tol))
+    assert max(gains[-1], of_base[-1]) < small
+    assert (np.maximum(gains, of_base)[:-1] >= small).all()
     assert len(result.history) >= 2
 
 

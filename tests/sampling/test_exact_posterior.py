@@ -111,7 +111,7 @@ def test_draws_follow_the_posterior(likelihood, process, sampler):
     model = sb.Mixture(likelihood=specified, process=law)
     # Draws this far apart are as good as independent: the correlation of two is below 3e-3.
     thin = 25 if process == "pitman-yor below 0" else 16
-    trace = sb.sample(model, rows[:5], SAMPLERS[sampler], draws=4000, warmup=50, thin=thin, chains=1, seed=3)
+    trace = sb.sample(model, rows[:5], SAMPLERS[sampler], draws=2000, warmup=50, thin=thin, chains=1, seed=3)
     found, degrees = statistic(trace, exact)
     assert found < chi2.ppf(1 - 1e-6, degrees), (found, degrees)
 

@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use stickbreak::fitted::Record;
+use stickbreak::fitted::{Record, RunnerUp};
 use stickbreak::moves::{MoveKind, Report};
 
 use crate::fields::{field, format_error, optional};
@@ -25,6 +25,12 @@ pub fn record_to_dict<'py>(py: Python<'py>, record: &Record) -> PyResult<Bound<'
         record.moves.iter().map(|report| report_to_dict(py, report)).collect::<PyResult<Vec<_>>>()?,
     )?;
     Ok(dict)
+}
+
+/// Reads the second best start from the header of a file; files of earlier versions have none.
+pub fn runner_up_from(header: &Bound<'_, PyDict>) -> PyResult<Option<RunnerUp>> {
+    let found: Option<Option<[f64; 2]>> = optional(header, "runner_up")?;
+    Ok(found.flatten().map(|[objective, ari]| RunnerUp { objective, ari }))
 }
 
 fn report_to_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {

@@ -123,3 +123,24 @@ impl GivenSpecification<'_> {
         specification(&self.likelihood, &self.process, &self.objective, self.missing)
     }
 }
+
+/// Writes all parameters to the header of a file, and those that are arrays to its arrays, as "likelihood.scale".
+pub fn write_parameters(
+    py: Python<'_>,
+    specification: &Specification,
+    header: &Bound<'_, PyDict>,
+    arrays: &Bound<'_, PyDict>,
+) -> PyResult<()> {
+    for (role, named) in [("likelihood", &specification.likelihood), ("process", &specification.process)] {
+        let plain = PyDict::new(py);
+        for (name, value) in write(py, &named.parameters)? {
+            if value.hasattr("dtype")? {
+                arrays.set_item(format!("{role}.{name}"), value)?;
+            } else {
+                plain.set_item(name, value)?;
+            }
+        }
+        header.set_item(format!("{role}_parameters"), plain)?;
+    }
+    Ok(())
+}

@@ -19,10 +19,10 @@ use crate::coordinates::{basis, lost_columns, read_coordinates, write_coordinate
 use crate::errors::to_python;
 use crate::estimated::{read_estimated, write_estimated};
 use crate::fields::{field, format_error, item, n_rows, optional};
-use crate::history::{record_from_dict, record_to_dict};
+use crate::history::{record_from_dict, record_to_dict, runner_up_from};
 use crate::panics::caught;
 use crate::run::{run_quietly, run_soon};
-use crate::specification::{GivenPair, specification, write};
+use crate::specification::{GivenPair, specification, write, write_parameters};
 use crate::summary::summary_to_dict;
 use crate::topics::{read_documents, write_documents};
 
@@ -194,6 +194,12 @@ impl FitState {
     #[getter]
     fn stop_reason(&self) -> &'static str {
         self.fitted.stop_reason.name()
+    }
+
+    /// The objective of the second best start, and its agreement with the best.
+    #[getter]
+    fn runner_up(&self) -> Option<[f64; 2]> {
+        self.fitted.runner_up.map(|second| [second.objective, second.ari])
     }
 
     #[getter]
@@ -393,26 +399,14 @@ impl FitState {
         header.set_item("tail", tail)?;
         header.set_item("stop_reason", fitted.stop_reason.name())?;
         header.set_item("history", self.history(py)?)?;
+        header.set_item("runner_up", self.runner_up())?;
         let arrays = PyDict::new(py);
         arrays.set_item("origin", vector(py, fitted.origin.clone()))?;
         write_coordinates(&fitted.coordinates, &arrays)?;
         arrays.set_item("counts", vector(py, fitted.summary.counts.clone()))?;
         arrays.set_item("entropies", vector(py, fitted.summary.entropies.clone()))?;
         arrays.set_item("statistics", table(py, fitted.summary.statistics.clone(), fitted.summary.n_statistics)?)?;
-        // Array parameters are stored with the arrays, as "likelihood.scale"; others are in the header.
-        for (role, named) in
-            [("likelihood", &fitted.specification.likelihood), ("process", &fitted.specification.process)]
-        {
-            let plain = PyDict::new(py);
-            for (name, value) in write(py, &named.parameters)? {
-                if value.hasattr("dtype")? {
-                    arrays.set_item(format!("{role}.{name}"), value)?;
-                } else {
-                    plain.set_item(name, value)?;
-                }
-            }
-            header.set_item(format!("{role}_parameters"), plain)?;
-        }
+        write_parameters(py, &fitted.specification, &header, &arrays)?;
         write_estimated(py, &fitted.specification, &header, &arrays)?;
         write_documents(py, fitted, &header, &arrays)?;
         Ok((header, arrays))
@@ -484,6 +478,7 @@ impl FitState {
             stop_reason: StopReason::from_name(&stop)
                 .ok_or_else(|| format_error(format!("unknown stop reason {stop:?}")))?,
             error: None,
+            runner_up: runner_up_from(header)?,
             packs: Packs::default(),
         };
         done(|| fitted.check())?;

@@ -62,7 +62,8 @@ _SAID = {
     ),
     "max_passes": Said("The most passes over the data. [default: 500 with moves that add components, else 100]"),
     "tol": Said(
-        "Stop after a pass that gains less than this many nats for each row (unit of weight); 0 never stops early.",
+        "Stop after a pass that gains less than this many nats for each row (unit of weight), or 0.001 in all; 0 never "
+        "stops early.",
         "NATS",
     ),
 }

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from stickbreak import checks, interrupts
-from stickbreak.errors import ConversionWarning, ModelFileError
+from stickbreak.errors import ConversionWarning, InvalidArgument, ModelFileError
 from stickbreak.io import datafiles
 from stickbreak.result.fit import Fit
 from stickbreak.result.hierarchy import Hierarchy
@@ -187,7 +187,12 @@ def read_weighted(
 
 def read_column(argument: str, path: str) -> Any:
     """Return the one column of a data file."""
-    rows = read_values(path)
+    try:
+        rows = read_values(path)
+    except InvalidArgument as error:
+        if error.argument != "path":
+            raise
+        raise checks.invalid_argument(argument, error.found or "", error.allowed or "") from error
     if rows.shape[1] != 1:
         raise checks.invalid_argument(argument, f"{path!r} with {rows.shape[1]} columns", "a data file of one column")
     return rows[:, 0]

@@ -54,6 +54,8 @@ def check_place(
     inputs = list(inputs)
     if path == STDIN:
         raise checks.invalid_argument(argument, "'-', which is no file", "the name of a file")
+    if not path:
+        raise checks.invalid_argument(argument, "empty", "the name of a file")
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise checks.invalid_argument(argument, f"{path!r}, which is a folder", "the name of a file")

@@ -241,7 +241,10 @@ def as_path(path: object) -> Path:
 
 def _target(path: object, kind: Kind) -> Path:
     try:
-        target = Path(os.path.realpath(as_path(path)))
+        named = as_path(path)
+        if not str(path):
+            raise kind.error("the name of the file is empty")
+        target = Path(os.path.realpath(named))
         irregular = target.exists() and not target.is_file()
     except (OSError, ValueError) as error:
         raise kind.error(f"{path}: not a path of a file: {error}") from error

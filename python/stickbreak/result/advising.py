@@ -14,11 +14,13 @@ from stickbreak.io.names import Names
 from stickbreak.model.likelihoods import Gaussian, KnownCovarianceGaussian, Likelihood, ZeroMeanGaussian
 from stickbreak.model.mixture import Mixture
 from stickbreak.result import shapes
-from stickbreak.result.history import Record
+from stickbreak.result.history import Record, RunnerUp
 from stickbreak.result.support import columns
 
 # Limits of the sample of the data that advice uses: rows, values, and pieces of the data.
 _MOST_ROWS, _MOST_VALUES, _PIECES = 10_000, 2_000_000, 8
+# Adjusted Rand index below which two labellings differ in more than the rows between clusters.
+_AGREE = 0.8
 _NEARLY_ALL_ROWS = 0.98
 _NEARLY_CONSTANT = 0.99
 _MANY_DUPLICATES = 0.05
@@ -63,6 +65,14 @@ class Result(Protocol):
     def column_names(self) -> Names | None:
         """The names of the columns."""
 
+    @property
+    def objective(self) -> float:
+        """The objective, nats."""
+
+    @property
+    def runner_up(self) -> RunnerUp | None:
+        """The second best start."""
+
 
 def of_state(fit: Result) -> Iterator[Advice]:
     """Yield the advice that follows from a fit alone."""
@@ -87,6 +97,15 @@ def of_state(fit: Result) -> Iterator[Advice]:
         tries = ("n_init=2, which also starts from many components,", "fewer columns")
         needs_rows = is_full and counts.sum() < 2 * rank * rank
         yield Advice(text, kind="one_component", suggestions=("DiagonalGaussian()", *tries) if needs_rows else tries)
+    second = fit.runner_up
+    if second is not None and second.ari < _AGREE:
+        gap = fit.objective - second.objective
+        text = (
+            f"the best two starts, {gap:.3g} nats apart, found different clusters (adjusted Rand index "
+            f"{second.ari:.2f})"
+        )
+        tries = ("more starts (n_init=)", "stability(), which tells the components that other seeds find too")
+        yield Advice(text, kind="disagreement", suggestions=tries)
     yield from _of_steps(fit)
 
 
@@ -180,6 +199,10 @@ def _of_duplicates(rows: NDArray[Any], values: Sequence[tuple[NDArray[Any], NDAr
     for row in np.ascontiguousarray(rows[~np.isnan(rows).all(axis=1)]):
         key = row.tobytes()
         seen[key] = seen.get(key, 0) + 1
+    if len(seen) == 1:
+        text = "all rows are equal" if sum(seen.values()) < _MOST_ROWS else f"{_MOST_ROWS:,} sampled rows are all equal"
+        yield Advice(text, kind="duplicates", suggestions=("columns that vary",))
+        return
     # If all columns have few distinct values, rows repeat by chance, unless these are fractions of which each belongs
     # to one row.
     varying = [distinct for distinct, _ in values if len(distinct) > 1]

@@ -15,7 +15,7 @@ from stickbreak.model.gamma import Gamma
 from stickbreak.model.mixture import Mixture
 from stickbreak.model.model import kind_of
 from stickbreak.result import advising, support
-from stickbreak.result.history import Record, StopReason
+from stickbreak.result.history import Record, RunnerUp, StopReason
 
 
 class Fitted:
@@ -182,6 +182,15 @@ class Fitted:
         return tuple(map(Record._from_core, self._state.history))
 
     @property
+    def runner_up(self) -> RunnerUp | None:
+        """The second best of several starts, and how far its labels agree with those of the best.
+
+        None for a single start, for topic models, for data in blocks, and in files of earlier versions.
+        """
+        found = self._state.runner_up
+        return None if found is None else RunnerUp(objective=found[0], ari=found[1])
+
+    @property
     def stop_reason(self) -> StopReason:
         """The reason why the fit ended."""
         return self._stop_reason
@@ -194,6 +203,7 @@ class Fitted:
         - "support": the model leaves out columns, or there are too few rows to span the others.
         - "passes": the fit had not converged after `max_passes`.
         - "starts": a later start found a higher bound than the first.
+        - "disagreement": the labels of the best two starts agree to an adjusted Rand index below 0.8 only.
         - "few_rows": half of the components or more have fewer than D^2 / 2 rows under full covariances.
         - "one_component": one component has at least 98% of the rows.
         - "whole_numbers": Gaussian columns of integers, and how the fit treated them.

@@ -23,6 +23,23 @@ class StopReason(Enum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class RunnerUp:
+    """The second best of several starts (`n_init`).
+
+    Parameters
+    ----------
+    objective : float
+        Its objective, nats.
+    ari : float
+        The adjusted Rand index of its labels of the rows and those of the best start: 1 if they are the same clusters,
+        0 on average if they have nothing to do with each other.
+    """
+
+    objective: float
+    ari: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class MoveReport:
     """Results of the moves of one kind in a pass.
 
@@ -57,7 +74,8 @@ class Record:
     index : int
         Index of the pass, from 0; each of several starts (`n_init`) has its own count.
     seconds : float
-        Time since the fit began, or since this start if there are several.
+        Time since the fit began, or since this start if there are several. That of the last pass includes the search
+        after it.
     elbo : float
         The bound at the end of the pass, in nats; nan until every batch has been visited once.
     objective : float

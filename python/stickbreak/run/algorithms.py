@@ -130,8 +130,9 @@ class Full(Algorithm):
         Maximum number of passes over the data. Default: 500 with `Birth` or `Split`, else 100. 0 gives the state after
         the first update of the components.
     tol : float
-        Stop after a pass that gains less than this many nats per unit of weight. 0 never stops early. With moves, also
-        wait until no move is accepted or left to try. For a `TopicModel` the unit of weight is a word.
+        Stop after a pass that gains less than this many nats per unit of weight, or less than 0.001 nats in all (1000
+        `tol`, if that is less). 0 never stops early. With moves, also wait until no move is accepted or left to try.
+        For a `TopicModel` the unit of weight is a word.
 
     Raises
     ------

@@ -82,12 +82,14 @@ def fit(
     after the last batch, with `stop_reason` INTERRUPTED. Its bound may be above that of the last record. During the
     start there is no state yet, and KeyboardInterrupt is raised.
 
-    When births find nothing more, they are tried once more under a prior that is less certain of the components, and a
-    table of at most 2000 rows and six columns also from the clusters of a tree. The best state is kept. Until another
-    one is better, the `history` shows that state.
+    When births find nothing more, they are tried once more under a prior that is less certain of the components. Up to
+    20,000 rows, the fit is then also tried from the clusters of a tree (in at most six columns, where the tree of some
+    rows has more clusters than components), and components that overlap are rearranged. The best state is kept. Until
+    another one is better, the `history` shows that state.
 
     The `stop_reason` MAX_PASSES means that the passes ran out (by default 500, or 100 without births) while the bound
-    still rose or moves were left to try. A `ConvergenceWarning` states the last rise. ``sb.fit(model, data, algorithm,
+    still rose or moves were left to try. A `ConvergenceWarning` states the last rise, unless the last ten passes
+    together changed the objective by less than 0.1 nats. ``sb.fit(model, data, algorithm,
     init=fit)`` continues from there. `Stochastic` always ends this way.
 
     Under stick-breaking priors (`DirichletProcess`, `PitmanYor`) components are sorted by decreasing count after every
@@ -146,8 +148,8 @@ def fit(
     progress : bool, optional
         Whether to show a progress bar on stderr. Default: on a terminal and in a notebook, after two seconds.
     callbacks : iterable of callables
-        Called with a `Record` after every pass. If one returns true, the fit stops. An exception in one stops the fit
-        and is raised.
+        Called with a `Record` after every pass, and with the last one and the current time every second while
+        components are rearranged. If one returns true, the fit stops. An exception in one stops the fit and is raised.
     checkpoint : Checkpoint, optional
         A file that keeps the state. After a crash the same call continues from it, and ends with the same bits.
 

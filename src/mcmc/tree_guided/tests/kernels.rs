@@ -93,39 +93,39 @@ fn check_sweeps(local: &str, process: Named) {
     is_exact(local, &target, false, &|state, turn| guided_sampler.step(state, turn).map(drop));
 }
 
-/// The largest cases: eight rows, 4140 partitions, each move alone.
+/// The largest cases: seven rows, 877 partitions, each move alone.
 #[test]
 #[ignore = "slow"]
-fn moves_are_reversible_on_eight_points() {
+fn moves_are_reversible_on_seven_points() {
     for process in [pitman_yor(0.4, 0.5), generalized_gamma(0.7, 0.5)] {
-        check_global_moves(&eight_points(process));
+        check_global_moves(&seven_points(process));
     }
 }
 
 #[test]
 #[ignore = "slow"]
-fn moves_are_reversible_on_eight_documents() {
-    check_global_moves(&eight_words(dirichlet(0.8)));
+fn moves_are_reversible_on_seven_documents() {
+    check_global_moves(&seven_words(dirichlet(0.8)));
 }
 
 fn check_global_moves(target: &Target) {
     let guided_sampler = sampler(target, &[("scans", "0")]);
     for kind in [Global::Subtree, Global::Launched] {
-        is_exact("eight rows", target, true, &|state, turn| global(&guided_sampler, kind, state, turn));
+        is_exact("seven rows", target, true, &|state, turn| global(&guided_sampler, kind, state, turn));
     }
 }
 
-fn eight_points(process: Named) -> Target {
+fn seven_points(process: Named) -> Target {
     use crate::data::DenseRows;
     use crate::mcmc::tests::cases::{POINTS, gaussian, target};
-    let values = [&POINTS[..], &[0.5, -1.0, 3.0, 0.7]].concat();
+    let values = [&POINTS[..], &[0.5, -1.0]].concat();
     target(gaussian(2), process, &DenseRows::new(&values[..], 2))
 }
 
-fn eight_words(process: Named) -> Target {
+fn seven_words(process: Named) -> Target {
     use crate::data::DenseRows;
     use crate::mcmc::tests::cases::{WORDS, named, target};
-    let values = [&WORDS[..], &[1.0, 0.0, 0.0, 1.0, 0.0, 3.0, 0.0, 0.0]].concat();
+    let values = [&WORDS[..], &[1.0, 0.0, 0.0, 1.0]].concat();
     let likelihood = named("Multinomial", [("pseudo_counts", crate::parameters::vector(vec![0.4, 0.7, 1.0, 0.5]))]);
     target(likelihood, process, &DenseRows::new(&values[..], 4))
 }
