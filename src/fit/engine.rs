@@ -142,12 +142,7 @@ impl<F: Scalar> Engine<'_, F> {
             // The run ended within a pass, so the components have not been reordered yet.
             self.reorder(&mut position)?;
         }
-        if position.search.stage != Stage::Ahead
-            && let Some(record) = position.history.last_mut()
-        {
-            // The search may have gone on for long without another pass.
-            record.seconds = position.seconds + self.started.elapsed().as_secs_f64();
-        }
+        self.tell_time(&mut position);
         let last = position.objectives.last().copied().unwrap_or(f64::NAN);
         if let Some(best) = position.search.better_than(last).cloned() {
             return Ok(best.into_run(position.history, stop_reason, error));
@@ -171,6 +166,15 @@ impl<F: Scalar> Engine<'_, F> {
             Err(Error::Cancelled) => estimate(position, StopReason::Interrupted, None),
             Err(failure @ Error::Source { .. }) => estimate(position, StopReason::SourceError, Some(failure)),
             Err(failure) => Err(failure),
+        }
+    }
+
+    /// Sets the time of the last record to now if there was a search, which may have gone on for long without a pass.
+    fn tell_time(&self, position: &mut Position) {
+        if position.search.stage != Stage::Ahead
+            && let Some(record) = position.history.last_mut()
+        {
+            record.seconds = position.seconds + self.started.elapsed().as_secs_f64();
         }
     }
 

@@ -42,7 +42,7 @@ impl Fitted {
         let (model, scorer) = (&self.packed()?.model, self.scorer(Prediction::Components)?);
         let scored = Scored { model, scorer, tail: None, width: 1, margin: None, keep: Keep::Nothing };
         data.for_each_slab(1, &mut |units| {
-            self.step_over(&units.borrowed().seen_through(&self.coordinates), &scored, &mut [&mut labels], cancel)?;
+            scored.step(&units.borrowed().seen_through(&self.coordinates), &mut [&mut labels], cancel)?;
             Ok(())
         })?;
         Ok(labels.0)

@@ -130,8 +130,7 @@ impl Fitted {
     /// [`Error::Format`] stating the inconsistency.
     pub fn check(&self) -> Result<()> {
         let format = |message: String| Error::Format { message };
-        let (summary, k) = (&self.summary, self.summary.n_components());
-        let named = &self.specification.likelihood;
+        let (summary, k, named) = (&self.summary, self.summary.n_components(), &self.specification.likelihood);
         if let Some(name) = likelihood::missing(&named.name, &named.parameters) {
             return Err(format(format!("the likelihood has no parameter {name}")));
         }
@@ -275,34 +274,7 @@ impl Fitted {
         check_numbers("X", rows.n_rows())?;
         self.check_columns(rows)?;
         check_values(&self.specification, rows, "X", cancel)?;
-        self.step_over(&RowUnits::all(rows, weights).seen_through(&self.coordinates), scored, taps, cancel)
-    }
-
-    /// The same over rows in the coordinates of the fit, which were checked.
-    pub(super) fn step_over<F: Scalar>(
-        &self,
-        units: &RowUnits<'_, F>,
-        scored: &Scored<'_, F>,
-        taps: &mut [&mut dyn Tap],
-        cancel: &Cancel,
-    ) -> Result<Outcome> {
-        let n_components = scored.scorer.n_components() - usize::from(scored.tail.is_some());
-        let ids: Vec<ComponentId> = (0..n_components as u32).map(ComponentId).collect();
-        let step = LocalStep {
-            likelihood: scored.model.likelihood.as_ref(),
-            ids: &ids,
-            assign: &ByScore {
-                scorer: scored.scorer,
-                tail: scored.tail,
-                width: scored.width,
-                margin: scored.margin,
-                abandon: true,
-                row_terms: true,
-            },
-            keep: scored.keep,
-            cancel,
-        };
-        step.run(units, None, taps)
+        scored.step(&RowUnits::all(rows, weights).seen_through(&self.coordinates), taps, cancel)
     }
 
     /// Evaluates the general form of the bound (mathematics 0) on these rows with the components fixed, nats. The
@@ -475,6 +447,23 @@ pub(super) struct Scored<'a, F: Scalar> {
     pub width: usize,
     pub margin: Option<f64>,
     pub keep: Keep,
+}
+
+impl<F: Scalar> Scored<'_, F> {
+    /// Runs a local step over rows in the coordinates of the fit, which were checked.
+    pub(super) fn step(&self, units: &RowUnits<'_, F>, taps: &mut [&mut dyn Tap], cancel: &Cancel) -> Result<Outcome> {
+        let n_components = self.scorer.n_components() - usize::from(self.tail.is_some());
+        let ids: Vec<ComponentId> = (0..n_components as u32).map(ComponentId).collect();
+        let Self { scorer, tail, width, margin, .. } = *self;
+        let step = LocalStep {
+            likelihood: self.model.likelihood.as_ref(),
+            ids: &ids,
+            assign: &ByScore { scorer, tail, width, margin, abandon: true, row_terms: true },
+            keep: self.keep,
+            cancel,
+        };
+        step.run(units, None, taps)
+    }
 }
 
 /// Collects log normalisers only.

@@ -185,7 +185,8 @@ class Fitted:
     def runner_up(self) -> RunnerUp | None:
         """The second best of several starts, and how far its labels agree with those of the best.
 
-        None for a single start, for topic models, for data in blocks, and in files of earlier versions.
+        A start that was stopped counts too. None for a single start, after `update`, for topic models, for data in
+        blocks, and in files of earlier versions.
         """
         found = self._state.runner_up
         return None if found is None else RunnerUp(objective=found[0], ari=found[1])

@@ -83,9 +83,9 @@ def fit(
     start there is no state yet, and KeyboardInterrupt is raised.
 
     When births find nothing more, they are tried once more under a prior that is less certain of the components. Up to
-    20,000 rows, the fit is then also tried from the clusters of a tree (in at most six columns, where the tree of some
-    rows has more clusters than components), and components that overlap are rearranged. The best state is kept. Until
-    another one is better, the `history` shows that state.
+    20,000 rows, the fit is then also tried from the clusters of a tree (in at most six columns, where trees of up to
+    1,000 neighbouring rows have more clusters than components there, of at most 100 rows on average), and components
+    that overlap are rearranged. The best state is kept. Until another one is better, the `history` shows that state.
 
     The `stop_reason` MAX_PASSES means that the passes ran out (by default 500, or 100 without births) while the bound
     still rose or moves were left to try. A `ConvergenceWarning` states the last rise, unless the last ten passes
@@ -131,9 +131,10 @@ def fit(
         columns.
     n_init : int
         Number of starts with different seeds (the first is `seed`). The fit with the highest objective is kept. If K is
-        not fixed, every second start has ``2 K + 10`` components, where K is the number that the first start found.
-        This escapes local optima when clusters overlap. Starts run in parallel if threads are free, each with its own
-        memory. With `callbacks`, a `checkpoint` or data in blocks they run one after another. The result is the same.
+        not fixed, every second start has ``2 K + 10`` components, where K is the number in use (`Fit.n_occupied`) after
+        the first start. This escapes local optima when clusters overlap. `Fit.runner_up` compares the best two. Starts
+        run in parallel if threads are free, each with its own memory. With `callbacks`, a `checkpoint` or data in
+        blocks they run one after another. The result is the same.
     seed : int
         Decides every random choice; 0 to 2**64 - 1.
     threads : int, optional

@@ -83,7 +83,7 @@ fn edits_gain_what_they_say_under_another_base_measure() {
 #[test]
 #[ignore = "slow"]
 fn more_edits_gain_what_they_say_under_another_base_measure() {
-    judged_under_another_base_measure(0..6);
+    judged_under_another_base_measure(0..12);
 }
 
 fn judged_under_another_base_measure(seeds: Range<u64>) {
