@@ -126,4 +126,12 @@ MORE = (
         "                } else {\n                    better\n                };\n",
         "fit::rearrange",
     ),
+    Bug(
+        63,
+        "all columns without a value count as one",
+        "src/likelihood/counts/repeats.rs",
+        "{ self.of_last } else { 1.0 }",
+        f"{{ if {bug(63)} {{ 1.0 }} else {{ self.of_last }} }} else {{ 1.0 }}",
+        "tests/input/test_absent_columns.py",
+    ),
 )

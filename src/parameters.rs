@@ -121,10 +121,11 @@ impl Parameters {
     /// [`Error::InvalidArgument`] naming the first invalid parameter.
     pub fn check(&self, entry: &Entry) -> Result<()> {
         let known: Vec<&str> = entry.parameters.iter().map(|parameter| parameter.name).collect();
-        if let Some(name) = self.0.keys().find(|name| !known.contains(&name.as_str())) {
+        let is_unlisted = |name: &str| entry.unlisted.iter().any(|parameter| parameter.name == name);
+        if let Some(name) = self.0.keys().find(|name| !known.contains(&name.as_str()) && !is_unlisted(name)) {
             return Err(Error::invalid(name, "given", format!("one of the parameters {}", known.join(", "))));
         }
-        for parameter in entry.parameters {
+        for parameter in entry.parameters.iter().chain(entry.unlisted) {
             let name = parameter.name;
             let given = self.0.get(name).unwrap_or(&Value::Absent);
             if parameter.default == DefaultValue::Required && *given == Value::Absent {

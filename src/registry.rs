@@ -22,6 +22,8 @@ pub struct Entry {
     pub supports: &'static [Support],
     /// Parameters, in the order of the Python class.
     pub parameters: &'static [Parameter],
+    /// Parameters that only a fit sets.
+    pub unlisted: &'static [Parameter],
 }
 
 /// A capability, and when it is unavailable.
@@ -154,7 +156,16 @@ pub enum DefaultValue {
 impl Entry {
     /// An entry with a name only, to be completed.
     pub const fn new(name: &'static str) -> Self {
-        Self { name, domain: None, freedom: Freedom::Fixed, measures: &[], faces: &[], supports: &[], parameters: &[] }
+        Self {
+            name,
+            domain: None,
+            freedom: Freedom::Fixed,
+            measures: &[],
+            faces: &[],
+            supports: &[],
+            parameters: &[],
+            unlisted: &[],
+        }
     }
 
     /// Every parameter that takes words, paired with each of its words.
@@ -213,6 +224,10 @@ impl Parameter {
 
 /// Whether the base measure is estimated by evidence. If absent, it is.
 pub const PRIOR: Parameter = Parameter::new("prior", ParameterKind::Word(&["rule"]), DefaultValue::Data);
+
+/// How many columns of the data the last column stands for, if none of them has a value (`fit/absent.rs`).
+pub const REPEATS: Parameter =
+    Parameter::new("repeats", ParameterKind::Number(Range::closed(1.0, 1e12)), DefaultValue::Number(1.0));
 
 /// The width of the rounding cells of each column (mathematics 10.5); 0 for none.
 pub const RESOLUTION: Parameter = Parameter::new(

@@ -1,6 +1,6 @@
 //! All rows of a fit: a table with random access, or a stream that is read from the beginning.
 
-use crate::data::{Allowed, ArrayBatches, BatchSource, RowUnits, Rows};
+use crate::data::{Allowed, ArrayBatches, BatchSource, Csr, RowUnits, Rows};
 use crate::error::Result;
 use crate::real::Real;
 
@@ -41,14 +41,14 @@ pub trait Dataset<F: Real>: Send + Sync {
     /// Whether rows can be read in any order.
     fn can_seek(&self) -> bool;
 
-    /// Total number of stored values, if the rows are sparse.
-    fn n_stored(&self) -> Option<usize> {
+    /// All rows as a sparse table, if they are stored in that form.
+    fn csr(&self) -> Option<Csr<'_, F>> {
         None
     }
 
     /// Whether rows are sparse.
     fn is_sparse(&self) -> bool {
-        self.n_stored().is_some()
+        self.csr().is_some()
     }
 }
 
@@ -89,7 +89,7 @@ impl<F: Real> Dataset<F> for TableRows<'_, F> {
         true
     }
 
-    fn n_stored(&self) -> Option<usize> {
-        self.rows.csr().map(|table| table.values.len())
+    fn csr(&self) -> Option<Csr<'_, F>> {
+        self.rows.csr()
     }
 }

@@ -48,8 +48,8 @@ impl<F: Real> Dataset<F> for SeenRows<'_, F> {
         self.rows.can_seek()
     }
 
-    fn n_stored(&self) -> Option<usize> {
-        self.rows.n_stored()
+    fn csr(&self) -> Option<Csr<'_, F>> {
+        self.rows.csr()
     }
 }
 

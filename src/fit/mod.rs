@@ -1,5 +1,6 @@
 //! The run: from data and a specification to a fitted mixture.
 
+mod absent;
 mod algorithm;
 mod engine;
 mod opening;

@@ -24,13 +24,8 @@ struct StartRound {
 }
 
 impl<F: Scalar> Job<'_, F> {
-    /// Fits from each start and keeps the fit with the highest objective. If the initial number of components is not
-    /// given and can grow, every second start is wide; wide starts come after the others. An interrupt, a callback or a
-    /// failing source ends all starts: the best fit so far is returned with that stop reason.
-    ///
-    /// # Errors
-    /// As [`fit`], if no start has ended.
-    pub fn best_of(
+    /// As [`Job::best_of`], with all columns of the rows.
+    pub(super) fn best_of_columns(
         &self,
         starts: Starts<'_>,
         resumed: Resumed<'_>,

@@ -6,12 +6,12 @@ use crate::data::{Domain, Moments, Needs};
 use crate::error::{Error, Result};
 use crate::laws::ColumnLaw;
 use crate::likelihood::counts::{
-    CountFamily, Counts, LEAST, OfColumns, PSEUDO_COUNTS, Tallied, Tally, dirichlet_divergence,
+    CountFamily, Counts, LEAST, OfColumns, PSEUDO_COUNTS, Repeats, Tallied, Tally, dirichlet_divergence,
 };
 use crate::likelihood::evidence::{GUARD, maximum_at};
 use crate::likelihood::{AtPoint, Draw, Estimate, Frame, FromParameters, Given, RowSource, row_by_row};
 use crate::parameters::{Parameters, Value, table, vector};
-use crate::registry::{DefaultValue, Entry, Feature, PRIOR, Parameter, ParameterKind, Range, Support};
+use crate::registry::{DefaultValue, Entry, Feature, PRIOR, Parameter, ParameterKind, REPEATS, Range, Support};
 use crate::rng::Draws;
 use crate::scoring::{Column, RowFunction};
 use crate::special::{Last, digamma, digamma_difference, ln_beta, ln_gamma_difference, x_ln_x};
@@ -20,9 +20,13 @@ use crate::special::{Last, digamma, digamma_difference, ln_beta, ln_gamma_differ
 /// of each column.
 pub type Bernoulli = Counts<Betas>;
 
-/// The base measure of each column, (D,).
+/// The base measures of the columns.
 #[derive(Debug)]
-pub struct Betas(Vec<Beta>);
+pub struct Betas {
+    /// That of each column, (D,).
+    columns: Vec<Beta>,
+    repeats: Repeats,
+}
 
 /// Beta(successes, failures).
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -85,7 +89,7 @@ fn columns(component: Tallied<'_>) -> impl Iterator<Item = (f64, f64)> {
 
 impl Betas {
     fn posterior(&self, component: Tallied<'_>) -> Vec<Beta> {
-        let columns = columns(component).zip(&self.0);
+        let columns = columns(component).zip(&self.columns);
         columns
             .map(|((n, s), prior)| Beta { successes: prior.successes + s, failures: prior.failures + n - s })
             .collect()
@@ -119,19 +123,19 @@ impl Betas {
     /// Cells of all columns of all components. If all priors are equal, columns without a one are pooled, so that there
     /// are at most as many cells as ones plus components.
     fn cells(&self, components: &[Tallied<'_>]) -> Vec<Cell> {
-        let is_shared = self.0.iter().all(|prior| *prior == self.0[0]);
+        let is_shared = self.columns.iter().all(|prior| *prior == self.columns[0]);
         let mut cells = Vec::new();
         for component in components {
             let mut without = Cell { column: 0, s: 0.0, f: 0.0, times: 0.0 };
             for (column, (n, s)) in columns(*component).enumerate() {
-                let cell = Cell { column, s, f: n - s, times: 1.0 };
+                let cell = Cell { column, s, f: n - s, times: self.repeats.of(column) };
                 if !is_shared || s > 0.0 {
                     cells.push(cell);
                 } else if without.times > 0.0 && without.f != n {
                     // The column has another count because values are missing.
                     cells.push(cell);
                 } else {
-                    without = Cell { times: without.times + 1.0, ..cell };
+                    without = Cell { times: without.times + cell.times, ..cell };
                 }
             }
             cells.push(without);
@@ -143,17 +147,17 @@ impl Betas {
 
 /// The pseudo-count of one side that maximises the evidence, shared by all columns. `others`: pseudo-counts of the
 /// other side, each now and in the initial base measure.
-fn best_side(now: f64, start: f64, others: &[(f64, f64)], cells: impl Iterator<Item = Side>) -> f64 {
+fn best_side(now: f64, start: f64, others: &[(f64, f64)], cells: impl Iterator<Item = Side>, repeats: Repeats) -> f64 {
     let cells: Vec<Side> = cells.collect();
     let mut last = Last::default();
     let mut less = |value: f64, other: f64| last.of((value, other), |(a, b)| digamma(a) - digamma(a + b));
-    let of_start: f64 = others.iter().map(|(_, other)| less(start, *other)).sum();
+    let of_start = repeats.sum(others.iter().map(|(_, other)| less(start, *other)));
     maximum_at(now, PSEUDO_COUNTS, |value| {
         let cell = |cell: &Side| {
             let both = value + others[cell.column].0;
             cell.times * (digamma_difference(value, cell.count) - digamma_difference(both, cell.sum))
         };
-        let of_value: f64 = others.iter().map(|(other, _)| less(value, *other)).sum();
+        let of_value = repeats.sum(others.iter().map(|(other, _)| less(value, *other)));
         cells.iter().map(cell).sum::<f64>() + GUARD * (of_start - of_value)
     })
 }
@@ -172,6 +176,7 @@ impl FromParameters for Betas {
             Parameter::new("failures", ParameterKind::NumberOrVector(Range::POSITIVE), DefaultValue::Evidence),
             PRIOR,
         ],
+        unlisted: &[REPEATS],
         ..Entry::new("Bernoulli")
     };
     const NEEDS: Needs = Needs::Means;
@@ -185,14 +190,16 @@ impl FromParameters for Betas {
     fn resolve(parameters: &Parameters, data: &Moments) -> Result<Parameters> {
         let d = data.dimension();
         let of = |name| Ok(vector(parameters.positives(name, Some(d))?.unwrap_or_else(|| vec![1.0; d])));
-        Ok(Parameters::from_pairs([("successes", of("successes")?), ("failures", of("failures")?)]))
+        let found = Parameters::from_pairs([("successes", of("successes")?), ("failures", of("failures")?)]);
+        Ok(Repeats::keep(parameters, found))
     }
 
     fn build(parameters: &Parameters, frame: Frame) -> Result<Self> {
         let d = frame.origin.len();
         let of = |name| Parameters::required(name, parameters.positives(name, Some(d))?);
         let columns = of("successes")?.into_iter().zip(of("failures")?);
-        Ok(Self(columns.map(|(successes, failures)| Beta { successes, failures }).collect()))
+        let columns = columns.map(|(successes, failures)| Beta { successes, failures }).collect();
+        Ok(Self { columns, repeats: Repeats::read(parameters, d)? })
     }
 }
 
@@ -201,16 +208,21 @@ impl CountFamily for Betas {
     const PRIOR_COUNTS: &'static [&'static str] = &["successes", "failures"];
     const FLAGS: bool = true;
 
+    fn repeats(&self) -> Repeats {
+        self.repeats
+    }
+
     fn log_marginal(&self, component: Tallied<'_>) -> f64 {
         let gain = |(prior, n, s): (Beta, f64, f64)| prior.gain(s, n - s);
         let mut last = Last::default();
-        columns(component).zip(&self.0).map(|((n, s), prior)| last.of((*prior, n, s), gain)).sum()
+        self.repeats.sum(columns(component).zip(&self.columns).map(|((n, s), prior)| last.of((*prior, n, s), gain)))
     }
 
     fn divergence_from_prior(&self, component: Tallied<'_>) -> f64 {
         let divergence = |(prior, n, s): (Beta, f64, f64)| prior.divergence_to(s, n - s);
         let mut last = Last::default();
-        columns(component).zip(&self.0).map(|((n, s), prior)| last.of((*prior, n, s), divergence)).sum()
+        let columns = columns(component).zip(&self.columns);
+        self.repeats.sum(columns.map(|((n, s), prior)| last.of((*prior, n, s), divergence)))
     }
 
     fn points(&self, component: Tallied<'_>, estimate: Estimate) -> Vec<f64> {
@@ -227,16 +239,19 @@ impl CountFamily for Betas {
     fn at_point(&self, component: Tallied<'_>, points: &[f64]) -> AtPoint {
         let mut contribution = AtPoint { log_likelihood: 0.0, log_prior: 0.0 };
         let points = points.iter().copied().map(log_odds);
-        for (((n, s), (success, failure)), prior) in columns(component).zip(points).zip(&self.0) {
-            contribution.log_likelihood += s * success + (n - s) * failure;
-            contribution.log_prior += (prior.successes - 1.0) * success + (prior.failures - 1.0) * failure
-                - ln_beta(prior.successes, prior.failures);
+        let columns = columns(component).zip(points).zip(&self.columns);
+        for (column, (((n, s), (success, failure)), prior)) in columns.enumerate() {
+            let times = self.repeats.of(column);
+            contribution.log_likelihood += times * (s * success + (n - s) * failure);
+            contribution.log_prior += times
+                * ((prior.successes - 1.0) * success + (prior.failures - 1.0) * failure
+                    - ln_beta(prior.successes, prior.failures));
         }
         contribution
     }
 
     fn check_mode(&self) -> Result<()> {
-        for prior in &self.0 {
+        for prior in &self.columns {
             for (name, value) in [("successes", prior.successes), ("failures", prior.failures)] {
                 if value < 1.0 {
                     let allowed = "at least 1 where the objective is \"map\"";
@@ -249,7 +264,7 @@ impl CountFamily for Betas {
 
     fn posterior_parameters(&self, components: &[Tallied<'_>], _: &Tally) -> Parameters {
         let all: Vec<Beta> = components.iter().flat_map(|component| self.posterior(*component)).collect();
-        let of = |value: fn(&Beta) -> f64| table(self.0.len(), all.iter().map(value).collect());
+        let of = |value: fn(&Beta) -> f64| table(self.columns.len(), all.iter().map(value).collect());
         Parameters::from_pairs([("successes", of(|beta| beta.successes)), ("failures", of(|beta| beta.failures))])
     }
 
@@ -267,33 +282,43 @@ impl CountFamily for Betas {
     }
 
     fn divergence(&self, component: Tallied<'_>) -> (f64, Vec<Column>) {
-        let (columns, mut last) = (self.posterior(component).into_iter().zip(&self.0), Last::default());
+        let (columns, mut last) = (self.posterior(component).into_iter().zip(&self.columns), Last::default());
         let divergence = |(posterior, prior): (Beta, Beta)| posterior.divergence(prior);
         (0.0, columns.map(|(posterior, prior)| last.of((posterior, *prior), divergence)).collect())
     }
 
     fn row_divergence(&self) -> RowFunction {
-        let (prior, mut last) = (self.0.clone(), Last::default());
-        let at_zero = prior.iter().map(|prior| last.of(*prior, |prior| prior.smoothed_entropy(0.0))).sum();
-        RowFunction::new(move |row| row.sum(at_zero, |column, x| prior[column].smoothed_entropy(x)))
+        let (prior, repeats, mut last) = (self.columns.clone(), self.repeats, Last::default());
+        let at_zero = repeats.sum(prior.iter().map(|prior| last.of(*prior, |prior| prior.smoothed_entropy(0.0))));
+        RowFunction::new(move |row| {
+            row.sum(at_zero, |column, x| repeats.of(column) * prior[column].smoothed_entropy(x))
+        })
     }
 
     fn divergence_of(&self, start: &Self) -> f64 {
         let pair = |prior: Beta| [prior.successes, prior.failures];
         let divergence = |(prior, start): (Beta, Beta)| dirichlet_divergence(&pair(start), &pair(prior));
         let mut last = Last::default();
-        self.0.iter().zip(&start.0).map(|(prior, start)| last.of((*prior, *start), divergence)).sum()
+        let columns = self.columns.iter().zip(&start.columns);
+        self.repeats.sum(columns.map(|(prior, start)| last.of((*prior, *start), divergence)))
     }
 
     /// Estimates one pair of pseudo-counts for all columns (mathematics 10.4).
     fn estimate(&self, components: &[Tallied<'_>], start: &Self, given: &Given<'_>) -> Parameters {
         let cells = self.cells(components);
-        let (mut columns, mut found) = (self.0.clone(), given.parameters.clone());
+        let (mut columns, mut found) = (self.columns.clone(), given.parameters.clone());
         let d = columns.len();
         if given.is_free("successes") {
             let side = |cell: &Cell| Side { count: cell.s, sum: cell.s + cell.f, ..Side::of(cell) };
-            let others: Vec<_> = columns.iter().zip(&start.0).map(|pair| (pair.0.failures, pair.1.failures)).collect();
-            let value = best_side(columns[0].successes, start.0[0].successes, &others, cells.iter().map(side));
+            let others: Vec<_> =
+                columns.iter().zip(&start.columns).map(|pair| (pair.0.failures, pair.1.failures)).collect();
+            let value = best_side(
+                columns[0].successes,
+                start.columns[0].successes,
+                &others,
+                cells.iter().map(side),
+                self.repeats,
+            );
             for prior in &mut columns {
                 prior.successes = value;
             }
@@ -302,8 +327,14 @@ impl CountFamily for Betas {
         if given.is_free("failures") {
             let side = |cell: &Cell| Side { count: cell.f, sum: cell.s + cell.f, ..Side::of(cell) };
             let others: Vec<_> =
-                columns.iter().zip(&start.0).map(|pair| (pair.0.successes, pair.1.successes)).collect();
-            let value = best_side(columns[0].failures, start.0[0].failures, &others, cells.iter().map(side));
+                columns.iter().zip(&start.columns).map(|pair| (pair.0.successes, pair.1.successes)).collect();
+            let value = best_side(
+                columns[0].failures,
+                start.columns[0].failures,
+                &others,
+                cells.iter().map(side),
+                self.repeats,
+            );
             found = found.with([("failures", vector(vec![value; d]))]);
         }
         found

@@ -4,7 +4,7 @@
 use crate::data::{Allowed, Domain, MOST_LEVELS, Moments, Needs};
 use crate::error::Result;
 use crate::laws::ColumnLaw;
-use crate::likelihood::counts::{CountFamily, Counts, OfColumns, SharedCounts, Tallied, Tally, pseudo_count};
+use crate::likelihood::counts::{CountFamily, Counts, OfColumns, Repeats, SharedCounts, Tallied, Tally, pseudo_count};
 use crate::likelihood::multinomial::Words;
 use crate::likelihood::{AtPoint, Draw, Estimate, Frame, FromParameters, Given, RowSource, row_by_row};
 use crate::parameters::{Parameters, vector};
@@ -79,6 +79,10 @@ impl CountFamily for Levels {
         Some(self.codes.clone())
     }
 
+    fn repeats(&self) -> Repeats {
+        Repeats::none(self.codes.n_levels())
+    }
+
     fn log_marginal(&self, component: Tallied<'_>) -> f64 {
         self.parts(component).map(|(words, column)| words.log_marginal(column)).sum()
     }
@@ -128,7 +132,7 @@ impl CountFamily for Levels {
     /// Estimates one pseudo-count for all levels of all columns (mathematics 10.4).
     fn estimate(&self, components: &[Tallied<'_>], start: &Self, given: &Given<'_>) -> Parameters {
         let column = |range: std::ops::Range<usize>| {
-            SharedCounts::of(range.len(), components.iter().map(|component| component.part(range.clone())))
+            SharedCounts::of(range.len() as f64, components.iter().map(|component| component.part(range.clone())))
         };
         let columns: Vec<SharedCounts> = self.codes.ranges().map(column).collect();
         let found = pseudo_count(self.columns[0].pseudo_count(), start.columns[0].pseudo_count(), &columns);

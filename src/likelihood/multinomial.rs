@@ -5,13 +5,13 @@ use rand_distr::{Binomial, Distribution};
 use crate::data::{Domain, Moments, Needs};
 use crate::error::{Error, Result};
 use crate::likelihood::counts::{
-    CountFamily, Counts, LEAST, Separate, SharedCounts, Tallied, Tally, dirichlet_divergence, pseudo_count,
+    CountFamily, Counts, LEAST, Repeats, Separate, SharedCounts, Tallied, Tally, pseudo_count,
 };
 use crate::likelihood::gamma;
 use crate::likelihood::{AtPoint, Draw, Emissions, Estimate, Frame, FromParameters, Given, RowSource, row_by_row};
 use crate::objective::Objective;
 use crate::parameters::{Parameters, Value, table, vector};
-use crate::registry::{DefaultValue, Entry, Feature, PRIOR, Parameter, ParameterKind, Range, Support};
+use crate::registry::{DefaultValue, Entry, Feature, PRIOR, Parameter, ParameterKind, REPEATS, Range, Support};
 use crate::rng::{Draws, Generator};
 use crate::scoring::{Column, Row, RowFunction, RowScorer, Shared};
 use crate::simd::sum;
@@ -31,6 +31,7 @@ pub struct Words {
     /// Whether the density includes the multinomial coefficient: the density of counts rather than of one sequence of
     /// words.
     coefficient: bool,
+    repeats: Repeats,
     /// Whether units are single words. Their point estimate is the mode in softmax coordinates (mathematics 11.4).
     single: bool,
 }
@@ -38,7 +39,8 @@ pub struct Words {
 impl Words {
     /// The base measure with these pseudo-counts.
     pub fn new(pseudo_counts: Vec<f64>, coefficient: bool) -> Self {
-        Self { total: pseudo_counts.iter().sum(), pseudo_counts, coefficient, single: false }
+        let repeats = Repeats::none(pseudo_counts.len());
+        Self { total: pseudo_counts.iter().sum(), pseudo_counts, coefficient, repeats, single: false }
     }
 
     /// Negative divergence of a row that is one word, by word (mathematics 1h). Each entry includes the terms of all
@@ -62,7 +64,7 @@ impl Words {
     /// beta_0 + S and its sum.
     pub fn posterior(&self, component: Tallied<'_>) -> (Vec<f64>, f64) {
         let beta: Vec<f64> = self.pseudo_counts.iter().zip(component.sums).map(|(b, s)| b + s.max(0.0)).collect();
-        let total = beta.iter().sum();
+        let total = self.repeats.sum(beta.iter().copied());
         (beta, total)
     }
 }
@@ -79,6 +81,7 @@ impl FromParameters for Words {
             COEFFICIENT,
             PRIOR,
         ],
+        unlisted: &[REPEATS],
         ..Entry::new("Multinomial")
     };
     const NEEDS: Needs = Needs::Means;
@@ -91,10 +94,11 @@ impl FromParameters for Words {
         Self::check(parameters)?;
         let d = data.dimension();
         let pseudo_counts = parameters.positives("pseudo_counts", Some(d))?.unwrap_or_else(|| vec![0.1; d]);
-        Ok(Parameters::from_pairs([
+        let found = Parameters::from_pairs([
             ("pseudo_counts", vector(pseudo_counts)),
             ("coefficient", Value::Number(f64::from(u8::from(parameters.flag(&COEFFICIENT)?)))),
-        ]))
+        ]);
+        Ok(Repeats::keep(parameters, found))
     }
 
     fn build(parameters: &Parameters, frame: Frame) -> Result<Self> {
@@ -102,13 +106,19 @@ impl FromParameters for Words {
         let d = frame.origin.len();
         let pseudo_counts = Parameters::required("pseudo_counts", parameters.positives("pseudo_counts", Some(d))?)?;
         let coefficient = parameters.flag(&COEFFICIENT)? && !frame.words;
-        Ok(Self { single: frame.words, ..Self::new(pseudo_counts, coefficient) })
+        let repeats = Repeats::read(parameters, d)?;
+        let total = repeats.sum(pseudo_counts.iter().copied());
+        Ok(Self { pseudo_counts, total, coefficient, repeats, single: frame.words })
     }
 }
 
 impl CountFamily for Words {
     const ESTIMATE: &'static str = "probabilities";
     const PRIOR_COUNTS: &'static [&'static str] = &["pseudo_counts"];
+
+    fn repeats(&self) -> Repeats {
+        self.repeats
+    }
 
     fn log_marginal(&self, component: Tallied<'_>) -> f64 {
         let words: f64 = component.sums.iter().sum();
@@ -126,7 +136,7 @@ impl CountFamily for Words {
     }
 
     fn points(&self, component: Tallied<'_>, estimate: Estimate) -> Vec<f64> {
-        let v = self.pseudo_counts.len() as f64;
+        let v = self.repeats.n_data_columns();
         let (beta, total) = self.posterior(component);
         let words: f64 = component.sums.iter().sum();
         match estimate {
@@ -142,10 +152,10 @@ impl CountFamily for Words {
         let mut contribution = AtPoint { log_likelihood: 0.0, log_prior: ln_gamma(self.total) };
         // In softmax coordinates the density has a factor phi_v for every word.
         let less = if self.single { 0.0 } else { 1.0 };
-        for ((p, s), b) in points.iter().zip(component.sums).zip(&self.pseudo_counts) {
+        for (column, ((p, s), b)) in points.iter().zip(component.sums).zip(&self.pseudo_counts).enumerate() {
             let log = p.max(LEAST).ln();
             contribution.log_likelihood += s * log;
-            contribution.log_prior += (b - less) * log - ln_gamma(*b);
+            contribution.log_prior += self.repeats.of(column) * ((b - less) * log - ln_gamma(*b));
         }
         contribution
     }
@@ -183,15 +193,16 @@ impl CountFamily for Words {
     fn divergence(&self, component: Tallied<'_>) -> (f64, Vec<Column>) {
         let (points, mut last) = (self.points(component, Estimate::Mean), Last::default());
         let columns: Vec<Column> = points.into_iter().map(|point| last.of(point, Self::column_at)).collect();
-        let cost = columns.iter().zip(&self.pseudo_counts).map(|(column, b)| b * column.slope);
-        (cost.sum::<f64>(), columns)
+        let cost = self.repeats.sum(columns.iter().zip(&self.pseudo_counts).map(|(column, b)| b * column.slope));
+        (cost, columns)
     }
 
     fn row_divergence(&self) -> RowFunction {
-        let (prior, total) = (self.pseudo_counts.clone(), self.total);
+        let (prior, total, repeats) = (self.pseudo_counts.clone(), self.total, self.repeats);
         let mut last = Last::default();
-        let at_zero = prior.iter().map(|b| last.of(*b, x_ln_x)).sum();
-        RowFunction::new(move |row| x_ln_x(total + row.total()) - row.sum(at_zero, |v, x| x_ln_x(prior[v] + x)))
+        let at_zero = repeats.sum(prior.iter().map(|b| last.of(*b, x_ln_x)));
+        let of_word = move |v: usize, x: f64| repeats.of(v) * x_ln_x(prior[v] + x);
+        RowFunction::new(move |row| x_ln_x(total + row.total()) - row.sum(at_zero, &of_word))
     }
 
     fn log_base(&self) -> Option<RowFunction> {
@@ -227,15 +238,14 @@ impl CountFamily for Words {
     }
 
     fn divergence_of(&self, start: &Self) -> f64 {
-        dirichlet_divergence(&start.pseudo_counts, &self.pseudo_counts)
+        self.repeats.dirichlet_divergence(&start.pseudo_counts, &self.pseudo_counts)
     }
 
     /// Estimates one pseudo-count for all columns (mathematics 10.4).
     fn estimate(&self, components: &[Tallied<'_>], start: &Self, given: &Given<'_>) -> Parameters {
-        let d = self.pseudo_counts.len();
-        let counts = SharedCounts::of(d, components.iter().copied());
+        let counts = SharedCounts::of(self.repeats.n_data_columns(), components.iter().copied());
         let found = pseudo_count(self.pseudo_count(), start.pseudo_count(), &[counts]);
-        given.parameters.with([("pseudo_counts", vector(vec![found; d]))])
+        given.parameters.with([("pseudo_counts", vector(vec![found; self.pseudo_counts.len()]))])
     }
 
     /// A Dirichlet distribution.

@@ -5,14 +5,14 @@ use rand_distr::Distribution;
 use crate::data::{Domain, Moments, Needs};
 use crate::error::{Error, Result};
 use crate::laws::{ColumnLaw, count};
-use crate::likelihood::counts::{CountFamily, Counts, LEAST, OfColumns, Separate, Tallied, Tally};
+use crate::likelihood::counts::{CountFamily, Counts, LEAST, OfColumns, Repeats, Separate, Tallied, Tally};
 use crate::likelihood::evidence::{GUARD, maximum_at};
 use crate::likelihood::gamma;
 use crate::likelihood::gamma_evidence::{SHAPES, gamma_divergence};
 use crate::likelihood::{AtPoint, Caution, Draw, Estimate, Frame, FromParameters, Given, RowSource, row_by_row};
 use crate::parallel::{blocks, map};
 use crate::parameters::{Parameters, Value, table, vector};
-use crate::registry::{DefaultValue, Entry, Feature, PRIOR, Parameter, ParameterKind, Range, Support};
+use crate::registry::{DefaultValue, Entry, Feature, PRIOR, Parameter, ParameterKind, REPEATS, Range, Support};
 use crate::scoring::{Column, Row, RowFunction, RowScorer, Shared};
 use crate::special::{Last, digamma, digamma_difference, ln_factorial, ln_gamma_difference, x_ln_x};
 
@@ -23,9 +23,13 @@ const COLUMNS: usize = 64;
 /// each column.
 pub type Poisson = Counts<Rates>;
 
-/// The base measure of each column, (D,).
+/// The base measures of the columns.
 #[derive(Debug)]
-pub struct Rates(Vec<Rate>);
+pub struct Rates {
+    /// That of each column, (D,).
+    columns: Vec<Rate>,
+    repeats: Repeats,
+}
 
 /// Gamma(shape, rate).
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -77,6 +81,7 @@ impl FromParameters for Rates {
             Parameter::new("rate", ParameterKind::Number(Range::POSITIVE), DefaultValue::Evidence),
             PRIOR,
         ],
+        unlisted: &[REPEATS],
         ..Entry::new("Poisson")
     };
     const NEEDS: Needs = Needs::Means;
@@ -89,11 +94,12 @@ impl FromParameters for Rates {
         Self::check(parameters)?;
         let d = data.dimension();
         let rate = parameters.number("rate")?.unwrap_or(1.0);
-        let overall = data.mean.iter().sum::<f64>() / d as f64;
+        let overall = Repeats::overall_mean(parameters, data)?;
         let ridge = if overall > 0.0 { 1e-3 * overall } else { 1e-3 };
         let follow = || data.mean.iter().map(|mean| rate * (mean + ridge)).collect();
         let shape = parameters.positives("shape", Some(d))?.unwrap_or_else(follow);
-        Ok(Parameters::from_pairs([("shape", vector(shape)), ("rate", Value::Number(rate))]))
+        let found = Parameters::from_pairs([("shape", vector(shape)), ("rate", Value::Number(rate))]);
+        Ok(Repeats::keep(parameters, found))
     }
 
     fn build(parameters: &Parameters, frame: Frame) -> Result<Self> {
@@ -101,13 +107,14 @@ impl FromParameters for Rates {
         let d = frame.origin.len();
         let shape = Parameters::required("shape", parameters.positives("shape", Some(d))?)?;
         let rate = Parameters::required("rate", parameters.number("rate")?)?;
-        Ok(Self(shape.into_iter().map(|shape| Rate { shape, rate }).collect()))
+        let columns = shape.into_iter().map(|shape| Rate { shape, rate }).collect();
+        Ok(Self { columns, repeats: Repeats::read(parameters, d)? })
     }
 }
 
 impl Rates {
     fn posterior(&self, component: Tallied<'_>) -> Vec<Rate> {
-        let columns = component.columns().zip(&self.0);
+        let columns = component.columns().zip(&self.columns);
         columns.map(|((n, s), prior)| Rate { shape: prior.shape + s, rate: prior.rate + n }).collect()
     }
 }
@@ -117,16 +124,20 @@ impl CountFamily for Rates {
     const PRIOR_COUNTS: &'static [&'static str] = &["shape", "rate"];
     const CAUTIONS: &'static [(&'static str, Caution)] = &[("shape", Caution::Kept)];
 
+    fn repeats(&self) -> Repeats {
+        self.repeats
+    }
+
     fn log_marginal(&self, component: Tallied<'_>) -> f64 {
-        let (columns, mut last) = (component.columns().zip(&self.0), Last::default());
+        let (columns, mut last) = (component.columns().zip(&self.columns), Last::default());
         let gain = |(prior, n, s): (Rate, f64, f64)| gamma::cumulant_above((prior.shape, prior.rate), (s, n));
-        columns.map(|((n, s), prior)| last.of((*prior, n, s), gain)).sum()
+        self.repeats.sum(columns.map(|((n, s), prior)| last.of((*prior, n, s), gain)))
     }
 
     fn divergence_from_prior(&self, component: Tallied<'_>) -> f64 {
-        let (columns, mut last) = (component.columns().zip(&self.0), Last::default());
+        let (columns, mut last) = (component.columns().zip(&self.columns), Last::default());
         let divergence = |(prior, n, s): (Rate, f64, f64)| gamma::divergence((prior.shape, prior.rate), (s, n));
-        columns.map(|((n, s), prior)| last.of((*prior, n, s), divergence)).sum()
+        self.repeats.sum(columns.map(|((n, s), prior)| last.of((*prior, n, s), divergence)))
     }
 
     fn points(&self, component: Tallied<'_>, estimate: Estimate) -> Vec<f64> {
@@ -142,15 +153,16 @@ impl CountFamily for Rates {
 
     fn at_point(&self, component: Tallied<'_>, points: &[f64]) -> AtPoint {
         let mut contribution = AtPoint { log_likelihood: 0.0, log_prior: 0.0 };
-        for (((n, s), theta), prior) in component.columns().zip(points).zip(&self.0) {
-            contribution.log_likelihood += s * theta.max(LEAST).ln() - n * theta;
-            contribution.log_prior += gamma::log_density(theta.max(LEAST), prior.shape, prior.rate);
+        for (column, (((n, s), theta), prior)) in component.columns().zip(points).zip(&self.columns).enumerate() {
+            let times = self.repeats.of(column);
+            contribution.log_likelihood += times * (s * theta.max(LEAST).ln() - n * theta);
+            contribution.log_prior += times * gamma::log_density(theta.max(LEAST), prior.shape, prior.rate);
         }
         contribution
     }
 
     fn check_mode(&self) -> Result<()> {
-        match self.0.iter().find(|prior| prior.shape < 1.0) {
+        match self.columns.iter().find(|prior| prior.shape < 1.0) {
             Some(prior) => {
                 Err(Error::invalid("shape", Value::Number(prior.shape), "at least 1 where the objective is \"map\""))
             }
@@ -159,7 +171,7 @@ impl CountFamily for Rates {
     }
 
     fn posterior_parameters(&self, components: &[Tallied<'_>], tally: &Tally) -> Parameters {
-        let d = self.0.len();
+        let d = self.columns.len();
         let all: Vec<Rate> = components.iter().flat_map(|component| self.posterior(*component)).collect();
         let shape = table(d, all.iter().map(|posterior| posterior.shape).collect());
         // Equal in all columns unless values are missing.
@@ -200,15 +212,15 @@ impl CountFamily for Rates {
     }
 
     fn divergence(&self, component: Tallied<'_>) -> (f64, Vec<Column>) {
-        let (columns, mut last) = (self.posterior(component).into_iter().zip(&self.0), Last::default());
+        let (columns, mut last) = (self.posterior(component).into_iter().zip(&self.columns), Last::default());
         let divergence = |(posterior, prior): (Rate, Rate)| posterior.divergence(prior);
         (0.0, columns.map(|(posterior, prior)| last.of((posterior, *prior), divergence)).collect())
     }
 
     fn row_divergence(&self) -> RowFunction {
-        let (prior, mut last) = (self.0.clone(), Last::default());
-        let at_zero = prior.iter().map(|prior| last.of(*prior, |prior| prior.smoothed_part(0.0))).sum();
-        RowFunction::new(move |row| row.sum(at_zero, |column, x| prior[column].smoothed_part(x)))
+        let (prior, repeats, mut last) = (self.columns.clone(), self.repeats, Last::default());
+        let at_zero = repeats.sum(prior.iter().map(|prior| last.of(*prior, |prior| prior.smoothed_part(0.0))));
+        RowFunction::new(move |row| row.sum(at_zero, |column, x| repeats.of(column) * prior[column].smoothed_part(x)))
     }
 
     fn log_base(&self) -> Option<RowFunction> {
@@ -218,11 +230,14 @@ impl CountFamily for Rates {
     fn predictive(&self, components: &[Tallied<'_>], log_weights: &[f64]) -> Option<RowScorer> {
         let log_weights = log_weights.to_vec();
         let parts: Vec<_> = components.iter().map(|component| self.posterior(*component)).collect();
-        let at_zero: Vec<f64> =
-            parts.iter().map(|columns| columns.iter().map(|posterior| posterior.log_predictive(0.0)).sum()).collect();
-        Some(RowScorer::new(self.0.len(), components.len(), move |k, row| {
+        let repeats = self.repeats;
+        let none = |columns: &Vec<Rate>| repeats.sum(columns.iter().map(|posterior| posterior.log_predictive(0.0)));
+        let at_zero: Vec<f64> = parts.iter().map(none).collect();
+        Some(RowScorer::new(self.columns.len(), components.len(), move |k, row| {
             let columns = &parts[k];
-            log_weights[k] + row.sum(at_zero[k], |column, x| columns[column].log_predictive(x) - ln_factorial(x))
+            let of_value =
+                |column: usize, x| repeats.of(column) * (columns[column].log_predictive(x) - ln_factorial(x));
+            log_weights[k] + row.sum(at_zero[k], of_value)
         }))
     }
 
@@ -233,24 +248,24 @@ impl CountFamily for Rates {
 
     fn log_predictive(&self, component: Tallied<'_>, _: f64, row: Row<'_>) -> f64 {
         let column = |column: usize, x| {
-            let ((n, s), prior) = (component.column(column), self.0[column]);
-            Rate { shape: prior.shape + s, rate: prior.rate + n }.log_predictive(x)
+            let ((n, s), prior) = (component.column(column), self.columns[column]);
+            self.repeats.of(column) * Rate { shape: prior.shape + s, rate: prior.rate + n }.log_predictive(x)
         };
-        row.sum_of(self.0.len(), column)
+        row.sum_of(self.columns.len(), column)
     }
 
     fn divergence_of(&self, start: &Self) -> f64 {
-        let (columns, mut last) = (self.0.iter().zip(&start.0), Last::default());
+        let (columns, mut last) = (self.columns.iter().zip(&start.columns), Last::default());
         let divergence =
             |(prior, start): (Rate, Rate)| gamma_divergence((start.shape, start.rate), (prior.shape, prior.rate));
-        columns.map(|(prior, start)| last.of((*prior, *start), divergence)).sum()
+        self.repeats.sum(columns.map(|(prior, start)| last.of((*prior, *start), divergence)))
     }
 
     /// Estimates a shape for each column, then their common rate (mathematics 10.4).
     fn estimate(&self, components: &[Tallied<'_>], start: &Self, given: &Given<'_>) -> Parameters {
         let mut found = given.parameters.clone();
-        let mut shapes: Vec<f64> = self.0.iter().map(|prior| prior.shape).collect();
-        let rate = self.0[0].rate;
+        let mut shapes: Vec<f64> = self.columns.iter().map(|prior| prior.shape).collect();
+        let rate = self.columns[0].rate;
         if given.is_free("shape") {
             let best = |shape: f64, start: Rate, cells: &[(f64, f64)]| {
                 let rows: f64 = cells.iter().map(|(n, _)| (n / rate).ln_1p()).sum();
@@ -267,7 +282,7 @@ impl CountFamily for Rates {
                 let mut last = Last::default();
                 let of_column = |column: usize| {
                     let cells: Vec<(f64, f64)> = components.iter().map(|component| component.column(column)).collect();
-                    let (shape, start) = (shapes[column], start.0[column]);
+                    let (shape, start) = (shapes[column], start.columns[column]);
                     if has_all && cells.iter().all(|(_, s)| *s == 0.0) {
                         return last.of((shape, start), |(shape, start)| best(shape, start, &cells));
                     }
@@ -279,7 +294,7 @@ impl CountFamily for Rates {
             found = found.with([("shape", vector(shapes.clone()))]);
         }
         if given.is_free("rate") {
-            let of_shapes: f64 = shapes.iter().sum();
+            let of_shapes = self.repeats.sum(shapes.iter().copied());
             let cells: Vec<(f64, f64)> = if components.iter().all(|component| component.has_all()) {
                 let whole = |component: &Tallied<'_>| {
                     (component.column(0).0, of_shapes + component.columns().map(|(_, s)| s).sum::<f64>())
@@ -291,7 +306,7 @@ impl CountFamily for Rates {
                 };
                 components.iter().flat_map(each).collect()
             };
-            let guard: f64 = start.0.iter().map(|prior| prior.shape / prior.rate).sum();
+            let guard = self.repeats.sum(start.columns.iter().map(|prior| prior.shape / prior.rate));
             let number = components.len() as f64 + GUARD;
             let value = maximum_at(rate, SHAPES, |rate| {
                 number * of_shapes / rate - cells.iter().map(|(n, a)| a / (rate + n)).sum::<f64>() - GUARD * guard
@@ -321,13 +336,13 @@ impl CountFamily for Rates {
 
 impl Separate for Rates {
     fn argument(&self, column: usize, sum: f64) -> f64 {
-        self.0[column].shape + sum.max(0.0)
+        self.columns[column].shape + sum.max(0.0)
     }
 
     /// Valid because all columns have the same rate.
     fn shared(&self, component: Tallied<'_>) -> Shared {
-        let rate = self.0[0].rate + component.column(0).0;
-        let shapes: f64 = component.columns().zip(&self.0).map(|((_, s), prior)| prior.shape + s).sum();
+        let rate = self.columns[0].rate + component.column(0).0;
+        let shapes = self.repeats.sum(component.columns().zip(&self.columns).map(|((_, s), prior)| prior.shape + s));
         Shared { constant: -shapes / rate, common: rate.ln() }
     }
 }

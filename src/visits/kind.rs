@@ -74,7 +74,7 @@ pub trait UnitKind<F: Scalar> {
     /// [`crate::Error::Source`]; [`crate::Error::InvalidArgument`] for data without units.
     fn extent(&self, rows: &dyn Dataset<F>, n_rows: usize) -> Result<Extent> {
         // A batch of sparse rows should hold at least as many values as there are columns.
-        let most_batches = rows.n_stored().map_or(usize::MAX, |n_stored| n_stored / rows.n_columns());
+        let most_batches = rows.csr().map_or(usize::MAX, |table| table.values.len() / rows.n_columns());
         let batches = (n_rows / ROWS_A_BATCH).min(most_batches).clamp(1, MOST_BATCHES);
         Ok(Extent { batches, ..self.unread(n_rows) })
     }

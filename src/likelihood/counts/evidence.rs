@@ -3,6 +3,7 @@
 use crate::error::Result;
 use crate::likelihood::Frame;
 use crate::likelihood::counts::family::{CountFamily, Counts};
+use crate::likelihood::counts::repeats::Repeats;
 use crate::likelihood::counts::tally::Tallied;
 use crate::likelihood::evidence::{Caution, Evidence, GUARD, Given, Loosening, maximum_at};
 use crate::parallel::map;
@@ -52,12 +53,19 @@ impl<M: CountFamily> Evidence for Counts<M> {
 
 /// KL(Dir(start) || Dir(other)), nats.
 pub fn dirichlet_divergence(start: &[f64], other: &[f64]) -> f64 {
-    let (total, other_total) = (start.iter().sum::<f64>(), other.iter().sum::<f64>());
-    let of_total = digamma(total);
-    let term = |(a, b): (f64, f64)| (a - b) * (digamma(a) - of_total) - ln_gamma(a) + ln_gamma(b);
-    let mut last = Last::default();
-    let each = start.iter().zip(other).map(|(a, b)| last.of((*a, *b), term));
-    each.sum::<f64>() + ln_gamma(total) - ln_gamma(other_total)
+    Repeats::none(start.len()).dirichlet_divergence(start, other)
+}
+
+impl Repeats {
+    /// As the function of this name, of the pseudo-counts of the columns of the data.
+    pub fn dirichlet_divergence(self, start: &[f64], other: &[f64]) -> f64 {
+        let [total, other_total] = [start, other].map(|counts| self.sum(counts.iter().copied()));
+        let of_total = digamma(total);
+        let term = |(a, b): (f64, f64)| (a - b) * (digamma(a) - of_total) - ln_gamma(a) + ln_gamma(b);
+        let mut last = Last::default();
+        let each = start.iter().zip(other).map(|(a, b)| last.of((*a, *b), term));
+        self.sum(each) + ln_gamma(total) - ln_gamma(other_total)
+    }
 }
 
 /// Counts that share one symmetric Dirichlet base measure: the number of levels, and the positive counts of each
@@ -70,12 +78,12 @@ pub struct SharedCounts {
 
 impl SharedCounts {
     /// Collects the counts of all columns of the tallies.
-    pub fn of<'a>(levels: usize, components: impl Iterator<Item = Tallied<'a>>) -> Self {
+    pub fn of<'a>(levels: f64, components: impl Iterator<Item = Tallied<'a>>) -> Self {
         let counted = |component: Tallied<'_>| {
             let counts: Vec<f64> = component.sums.iter().copied().filter(|s| *s > 0.0).collect();
             (counts.iter().sum(), counts)
         };
-        Self { levels: levels as f64, components: components.map(counted).collect() }
+        Self { levels, components: components.map(counted).collect() }
     }
 }
 

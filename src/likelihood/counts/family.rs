@@ -7,6 +7,7 @@ use crate::data::{Allowed, Moments, Needs, RowBlock};
 use crate::error::Result;
 use crate::laws::{ColumnLaw, Law};
 use crate::likelihood::capabilities::no_laws;
+use crate::likelihood::counts::repeats::Repeats;
 use crate::likelihood::counts::tally::{LEAST, Tallied, Tally};
 use crate::likelihood::{
     AtPoint, Caution, Conjugate, Density, Draw, Emissions, Estimate, Evidence, Frame, FromParameters, Given,
@@ -41,6 +42,8 @@ pub trait CountFamily: FromParameters + Debug + Send + Sync + 'static {
     /// Whether all values are 0 or 1.
     const FLAGS: bool = false;
 
+    /// How many columns of the data its columns stand for.
+    fn repeats(&self) -> Repeats;
     /// See [`Conjugate::log_marginal`].
     fn log_marginal(&self, component: Tallied<'_>) -> f64;
     /// See [`Scores::divergence_from_prior`].
@@ -91,7 +94,7 @@ pub trait CountFamily: FromParameters + Debug + Send + Sync + 'static {
         let points = self.points(component, Estimate::Mean);
         row.sum_of(points.len(), |column, x| {
             let Column { slope, constant, .. } = Self::column_at(points[column]);
-            constant + slope * x
+            self.repeats().of(column) * (constant + slope * x)
         })
     }
     /// See [`Urn::memo`].
@@ -245,8 +248,10 @@ impl<F: Scalar, M: CountFamily> Scores<F> for Counts<M> {
         {
             return Ok(Box::new(scorer));
         }
+        let repeats = self.family.repeats();
         let packed = map(components.len(), |k| {
-            let (constant, columns) = self.packed(components[k], density);
+            let (constant, mut columns) = self.packed(components[k], density);
+            columns.iter_mut().enumerate().for_each(|(column, term)| term.constant *= repeats.of(column));
             Columns { constant: log_weights[k] + constant, columns }
         });
         let expected = density == Density::Expected(Objective::Variational);

@@ -2,8 +2,10 @@
 
 mod evidence;
 mod family;
+mod repeats;
 mod tally;
 
 pub use evidence::{PSEUDO_COUNTS, SharedCounts, dirichlet_divergence, pseudo_count};
 pub use family::{CountFamily, Counts, OfColumns, Separate};
+pub use repeats::Repeats;
 pub use tally::{LEAST, Tallied, Tally, check_presence};
