@@ -56,7 +56,10 @@ def test_a_fit_comes_to_what_dense_rows_come_to(likelihood: Likelihood) -> None:
 
 @pytest.mark.parametrize("likelihood", GIVEN, ids=repr)
 @pytest.mark.parametrize(
-    "algorithm", [sb.Full(objective="map"), sb.Full(objective="ml"), sb.Memoized(moves=())], ids=repr
+    "algorithm",
+    # Probabilities of zero make later passes of "ml" depend on rounding.
+    [sb.Full(objective="map"), sb.Full(objective="ml", max_passes=1), sb.Memoized(moves=())],
+    ids=["map", "ml", "memoized"],
 )
 @pytest.mark.parametrize("init", ["kmeans++", "sequential", "labels"])
 @pytest.mark.one_in(3)

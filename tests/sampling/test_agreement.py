@@ -43,8 +43,14 @@ def test_every_sampler_agrees_with_the_reference(data_directory, name):
         assert trace.rhat(quantity) < 1.02
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("init", ["single", "singletons", "ibhc", "one-on-top"])
+@pytest.mark.parametrize(
+    "init",
+    [
+        *(pytest.param(start, marks=pytest.mark.slow) for start in ("single", "ibhc")),
+        # These take minutes.
+        *(pytest.param(start, marks=pytest.mark.long) for start in ("singletons", "one-on-top")),
+    ],
+)
 def test_tree_guided_chains_agree_from_every_start(data_directory, init):
     """Four standard errors of the difference: each check fails for one seed in 16,000."""
     rows = np.load(data_directory / "nrmm" / "toy.npz")["X"].astype(float)
