@@ -1,5 +1,9 @@
 """Agreement of fits from several seeds."""
 
+import os
+import signal
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,6 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import stickbreak as sb
 from stickbreak.result.agreement import adjusted_rand
+from stickbreak.run.stability import Stability
 
 MODEL = sb.Mixture(likelihood=sb.Gaussian())
 
@@ -51,6 +56,27 @@ def test_fits_are_those_of_their_seeds() -> None:
         pairs = [(i, j) for i in rows_of for j in rows_of if i < j]
         kept = [np.mean([other[i] == other[j] for i, j in pairs]) for k, other in enumerate(labels) if k != best]
         assert found.together[component] == pytest.approx(np.mean(kept), nan_ok=True)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT to a process")
+@pytest.mark.parametrize("ended", [1, 2])
+def test_ctrl_c_keeps_the_fits_that_have_ended(ended: int) -> None:
+    begun = 0
+
+    def interrupt(record: sb.Record) -> None:
+        nonlocal begun
+        begun += record.index == 0
+        if begun == ended + 1:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    def run() -> Stability:
+        return sb.stability(MODEL, clusters(20.0), n_seeds=5, progress=False, callbacks=[interrupt])
+
+    if ended == 1:
+        with pytest.raises(KeyboardInterrupt):
+            run()
+    else:
+        assert run().seeds.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(

@@ -412,6 +412,15 @@ def test_json_of_a_fit(folder: Path, rows: np.ndarray) -> None:
     assert found["process"] == {"name": "DirichletProcess", "concentration": 1.0, "truncation": "nested"}
 
 
+def test_the_second_best_of_several_starts_is_told(folder: Path, rows: np.ndarray) -> None:
+    found = answer("fit", "rows.npy", "--n-components", 6, "--n-init", 2, "--out", "m.safetensors")
+    second = sb.load("m.safetensors").runner_up
+    assert second is not None
+    assert found["runner_up"] == {"objective": second.objective, "ari": second.ari}
+    told = f"nats lower, adjusted Rand index {second.ari:.2f}"
+    assert told in run("info", "m.safetensors").output
+
+
 def test_checkpoint(folder: Path, rows: np.ndarray) -> None:
     start = ["fit", "rows.npy", "--n-components", 6, "--tol", 0, "--checkpoint", "c", "--checkpoint-seconds", 0]
     run(*start, "--max-passes", 3, "--out", "first")

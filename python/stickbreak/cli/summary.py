@@ -10,7 +10,7 @@ from stickbreak.cli.wording import in_options
 from stickbreak.errors import Advice
 from stickbreak.io.names import shown
 from stickbreak.result.fit import Fit
-from stickbreak.result.history import MoveReport, moves_of
+from stickbreak.result.history import MoveReport, RunnerUp, moves_of
 from stickbreak.result.topic_fit import TopicFit
 
 # Words of each topic, unless the user says how many.
@@ -31,10 +31,15 @@ def facts(fit: Fit, options: Mapping[str, click.Option]) -> list[tuple[str, str]
         ("components", f"{fit.n_components}, of which {fit.n_occupied} in use"),
         ("ELBO", f"{fit.elbo:.8g} nats, {fit.elbo / state.n_rows:.6g} a row ({fit.bound})"),
         ("passes", f"{passes}{seconds} ({reason})"),
+        *([("second best start", _compared(fit, second))] if (second := fit.runner_up) else []),
         *([("units", f"{units:,} nodes and rows in the last pass")] if (units := _nodes(fit)) else []),
         *([("moves", _accepted(reports))] if (reports := moves_of(fit.history)) else []),
         *(("advice", _advised(advice, options)) for advice in fit.advice()),
     ]
+
+
+def _compared(fit: Fit, second: RunnerUp) -> str:
+    return f"{fit.objective - second.objective:.3g} nats lower, adjusted Rand index {second.ari:.2f}"
 
 
 def described(fit: Fit) -> dict[str, Any]:
@@ -58,6 +63,7 @@ def described(fit: Fit) -> dict[str, Any]:
         "moves": [asdict(report) for report in moves_of(fit.history)],
         "seconds": fit.history[-1].seconds if fit.history else 0.0,
         "stop_reason": fit.stop_reason.value,
+        "runner_up": asdict(fit.runner_up) if fit.runner_up else None,
         "advice": [
             {"kind": advice.kind, "text": advice.text, "suggestions": advice.suggestions} for advice in fit.advice()
         ],

@@ -94,7 +94,8 @@ def of_state(fit: Result) -> Iterator[Advice]:
     share = float(counts.max() / counts.sum())
     if could_grow and share >= _NEARLY_ALL_ROWS:
         text = "one component has all rows" if counts.size == 1 else f"one component has {share:.1%} of the rows"
-        tries = ("n_init=2, which also starts from many components,", "fewer columns")
+        more = () if fit.runner_up else ("n_init=2, which also starts from many components,",)
+        tries = (*more, "fewer columns")
         needs_rows = is_full and counts.sum() < 2 * rank * rank
         yield Advice(text, kind="one_component", suggestions=("DiagonalGaussian()", *tries) if needs_rows else tries)
     second = fit.runner_up

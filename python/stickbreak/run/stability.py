@@ -91,7 +91,7 @@ def stability(
     InvalidType, InvalidArgument, NotSupported
         An argument is not as described, or `fit` refuses it.
     KeyboardInterrupt
-        Ctrl-C ends all fits.
+        Ctrl-C before two fits have ended. After that it ends the others: those that have ended are compared.
 
     Examples
     --------
@@ -113,15 +113,17 @@ def stability(
     for each in seeds.tolist():
         found = fit(model, X, algorithm, seed=each, **options)
         if found.stop_reason.value == "interrupted":
-            raise KeyboardInterrupt
+            break
         fits.append(found)
         labels.append(found.predict(X, threads=options.get("threads")))
+    if len(fits) < 2:
+        raise KeyboardInterrupt
     objectives = np.array([found.objective for found in fits])
     best = objectives.tolist().index(objectives.max())
     ari = np.array([[agreement.adjusted_rand(one, other) for other in labels] for one in labels])
     others = [other for index, other in enumerate(labels) if index != best]
     shares = np.array([agreement.together(labels[best], other, fits[best].n_components) for other in others])
-    return Stability(seeds, objectives, ari, shares.mean(axis=0), fits[best])
+    return Stability(seeds[: len(fits)], objectives, ari, shares.mean(axis=0), fits[best])
 
 
 def _check_options(options: Mapping[str, object]) -> None:
