@@ -303,6 +303,9 @@ QUESTIONS: list[Case] = [
     (lambda: fitted().sample(3, seed=-5), sb.InvalidArgument, "seed"),
     (lambda: fitted().save(3), sb.InvalidType, "path"),
     (lambda: sb.load(None), sb.InvalidType, "path"),
+    (lambda: fitted().save(""), sb.InvalidArgument, "path"),
+    (lambda: sb.load(""), sb.InvalidArgument, "path"),
+    (lambda: sb.Checkpoint(""), sb.InvalidArgument, "path"),
 ]
 
 

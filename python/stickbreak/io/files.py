@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from stickbreak.checks import describe, instance, invalid_type
+from stickbreak.checks import describe, instance, invalid_argument, invalid_type
 from stickbreak.errors import CheckpointError, ModelFileError
 from stickbreak.io.locks import Held, Lock
 from stickbreak.io.tensors import Described, Tensors
@@ -75,8 +75,8 @@ def write(
 
     Raises
     ------
-    InvalidType
-        `path` is not a path.
+    InvalidType, InvalidArgument
+        `path` is not a path, or is empty.
     ModelFileError, CheckpointError
         The file cannot be written.
     """
@@ -176,8 +176,8 @@ def read(path: str | os.PathLike[str], kind: Kind = MODEL) -> tuple[Header, Arra
 
     Raises
     ------
-    InvalidType
-        `path` is not a path.
+    InvalidType, InvalidArgument
+        `path` is not a path, or is empty.
     ModelFileError, CheckpointError
         The file is missing, is of another kind, is damaged, or needs a newer stickbreak.
     """
@@ -236,14 +236,15 @@ def as_path(path: object) -> Path:
     """Return the argument `path` as a path."""
     if not isinstance(path, str | os.PathLike):
         raise invalid_type("path", describe(path), "a path: a string or a pathlib.Path")
-    return Path(os.fsdecode(path))
+    text = os.fsdecode(path)
+    if not text:
+        raise invalid_argument("path", "''", "the name of a file")
+    return Path(text)
 
 
 def _target(path: object, kind: Kind) -> Path:
+    named = as_path(path)
     try:
-        named = as_path(path)
-        if not str(path):
-            raise kind.error("the name of the file is empty")
         target = Path(os.path.realpath(named))
         irregular = target.exists() and not target.is_file()
     except (OSError, ValueError) as error:

@@ -260,8 +260,8 @@ class Fitted:
 
         Raises
         ------
-        InvalidType
-            `path` is not a path, or `memo` is not a flag.
+        InvalidType, InvalidArgument
+            `path` is not a path, or is empty, or `memo` is not a flag.
         NotSupported
             `memo` is True.
         ModelFileError

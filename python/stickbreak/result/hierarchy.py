@@ -202,8 +202,8 @@ class Hierarchy:
 
         Raises
         ------
-        InvalidType
-            `path` is not a path.
+        InvalidType, InvalidArgument
+            `path` is not a path, or is empty.
         ModelFileError
             The file cannot be written.
         """

@@ -31,8 +31,8 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Raises
     ------
-    InvalidType
-        `path` is not a path.
+    InvalidType, InvalidArgument
+        `path` is not a path, or is empty.
     ModelFileError
         The file is missing, is not such a file, is damaged, or needs a newer stickbreak.
 

@@ -386,8 +386,8 @@ class Trace:
 
         Raises
         ------
-        InvalidType
-            `path` is not a path.
+        InvalidType, InvalidArgument
+            `path` is not a path, or is empty.
         ModelFileError
             The file cannot be written.
 
