@@ -34,9 +34,9 @@ def default(rows: Rows, likelihood: Any = None, **options: Any) -> sb.Fit:
     return sb.fit(sb.Mixture(likelihood or sb.Gaussian()), rows, progress=False, **options)
 
 
-def check_found(rows: Rows, labels: Rows, likelihood: Any = None) -> sb.Fit:
+def check_found(rows: Rows, labels: Rows, likelihood: Any = None, **options: Any) -> sb.Fit:
     """Check that the default call ends where a start from the labels does, and that its objective never falls."""
-    found, told = default(rows, likelihood), default(rows, likelihood, init=labels)
+    found, told = (default(rows, likelihood, **options, **start) for start in ({}, {"init": labels}))
     assert objective(found) == pytest.approx(objective(told), abs=2.0)
     objectives = [record.objective for record in found.history]
     assert all(now >= before - 1e-6 * abs(before) for before, now in pairwise(objectives))
@@ -48,6 +48,12 @@ def check_found(rows: Rows, labels: Rows, likelihood: Any = None) -> sb.Fit:
 def test_a_grid_of_clusters() -> None:
     """Its first components are rows of the grid, after which the estimated prior refuses every split."""
     found = check_found(*clusters(grid(5, 8), 25, 0.5, seed=0))
+    assert found.n_occupied == 40
+
+
+def test_a_grid_of_clusters_without_trees() -> None:
+    """Trees take no weights, so the loose prior must find the clusters, and be estimated again after that."""
+    found = check_found(*clusters(grid(5, 8), 25, 0.5, seed=0), sample_weight=np.ones(1000))
     assert found.n_occupied == 40
 
 
