@@ -46,6 +46,11 @@ pub trait Dataset<F: Real>: Send + Sync {
         None
     }
 
+    /// As [`Rows::layout`].
+    fn layout(&self) -> u64 {
+        self.n_columns() as u64
+    }
+
     /// Whether rows are sparse.
     fn is_sparse(&self) -> bool {
         self.csr().is_some()
@@ -91,5 +96,9 @@ impl<F: Real> Dataset<F> for TableRows<'_, F> {
 
     fn csr(&self) -> Option<Csr<'_, F>> {
         self.rows.csr()
+    }
+
+    fn layout(&self) -> u64 {
+        self.rows.layout()
     }
 }

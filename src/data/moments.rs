@@ -250,7 +250,7 @@ impl Means {
             rows: BTreeSet::new(),
             n_rows_sought: sought.rows,
             distinct: Distinct::new(d, sought.resolution),
-            fingerprint: d as u64,
+            fingerprint: data.layout(),
         };
         data.for_each_slab(BLOCK, &mut |units| match units.csr() {
             Some(table) => total.add_sparse(units, table, allowed, cancel),

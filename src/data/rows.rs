@@ -26,6 +26,10 @@ pub trait Rows<F: Real>: Send + Sync {
             self.read_row(row, out);
         }
     }
+    /// A number in which tables with other columns differ, whatever their values.
+    fn layout(&self) -> u64 {
+        self.n_columns() as u64
+    }
 }
 
 /// A table in compressed sparse rows: for each row, the columns of its nonzero values, ascending, and these values.
@@ -108,6 +112,7 @@ impl<'a, F> RowBlock<'a, F> {
 pub struct CsrRows<'a, F> {
     table: Csr<'a, F>,
     n_columns: usize,
+    layout: u64,
 }
 
 impl<'a, F: Real> CsrRows<'a, F> {
@@ -121,9 +126,15 @@ impl<'a, F: Real> CsrRows<'a, F> {
         let inside = table.columns.iter().all(|&column| (column as usize) < n_columns);
         if !table.starts.is_empty() && n_columns > 0 && ascending && inside && table.columns.len() == table.values.len()
         {
-            return Ok(Self { table, n_columns });
+            return Ok(Self { table, n_columns, layout: n_columns as u64 });
         }
         Err(Error::invalid("data", "a sparse table whose parts do not fit together", "in compressed sparse rows"))
+    }
+
+    /// The same table with another [`Rows::layout`], where its columns stand for those of another one.
+    #[must_use]
+    pub fn with_layout(self, layout: u64) -> Self {
+        Self { layout, ..self }
     }
 }
 
@@ -138,6 +149,10 @@ impl<F: Real> Rows<F> for CsrRows<'_, F> {
 
     fn csr(&self) -> Option<Csr<'_, F>> {
         Some(self.table)
+    }
+
+    fn layout(&self) -> u64 {
+        self.layout
     }
 
     fn read_row(&self, row: usize, out: &mut [F]) {

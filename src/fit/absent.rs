@@ -9,6 +9,7 @@ use crate::events::Observer;
 use crate::fit::{Job, Starts};
 use crate::fitted::{Fitted, Packs, Resumed};
 use crate::grounds::check_values;
+use crate::hash::fingerprint;
 use crate::init::Init;
 use crate::likelihood;
 use crate::model::Named;
@@ -48,6 +49,7 @@ impl<F: Scalar> Job<'_, F> {
         let Some(absent) = self.absent(cancel)? else { return self.best_of_columns(starts, resumed, observer, cancel) };
         let columns = absent.columns();
         let rows = CsrRows::new(Csr { columns: &columns, ..absent.table }, absent.n_columns)?;
+        let rows = rows.with_layout(absent.layout());
         let rows = TableRows { rows: &rows, weights: self.rows.weights() };
         let n_repeats = absent.seen_as.len() - (absent.n_columns - 1);
         let given = &self.specification.likelihood.parameters;
@@ -93,6 +95,11 @@ impl<F: Copy> Absent<'_, F> {
     fn columns(&self) -> Vec<u32> {
         let last = self.n_columns as u32 - 1;
         self.table.columns.iter().map(|&column| self.seen_as.get(column as usize).copied().unwrap_or(last)).collect()
+    }
+
+    /// A number in which rows differ that have their values in other columns.
+    fn layout(&self) -> u64 {
+        fingerprint(self.seen_as.len() as u64, self.seen_as.iter().map(|&column| u64::from(column)))
     }
 
     /// Values by column of the fit, as values by column of the data.

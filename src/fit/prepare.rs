@@ -23,6 +23,7 @@ use crate::model::{Model, Specification};
 use crate::moves::{Bag, Move, Round};
 use crate::parallel::Cancel;
 use crate::parameters::Parameters;
+use crate::registry::REPEATS;
 use crate::rng::{Purpose, key};
 use crate::simd::Scalar;
 use crate::visits::LocalOptions;
@@ -267,8 +268,10 @@ fn identity<F: Scalar>(
     let sparsity = settings.local.sparsity;
     let sparsity =
         if settings.moves.grow() { format!("{sparsity:?}") } else { sparsity.clamp(sizes.columns).to_string() };
+    let repeats = specification.likelihood.parameters.number(REPEATS.name).ok().flatten().unwrap_or(1.0);
+    let d = data.dimension() + repeats as usize - 1;
     let pairs = [
-        ("data", format!("{} x {} {}, {:016x}", data.n_rows, data.dimension(), F::NAME, data.fingerprint)),
+        ("data", format!("{} x {d} {}, {:016x}", data.n_rows, F::NAME, data.fingerprint)),
         ("likelihood", format!("{:?}", specification.likelihood)),
         ("process", format!("{:?}", specification.process)),
         ("objective", specification.objective.name().into()),

@@ -102,3 +102,17 @@ def test_an_error_names_the_column_of_the_data() -> None:
     rows.data[5] = -1.0
     with pytest.raises(sb.InvalidArgument, match=rf"column {column}\b"):
         sb.fit(sb.Mixture(sb.Poisson()), rows)
+
+
+def test_a_checkpoint_belongs_to_its_columns(tmp_path: Path) -> None:
+    """The rows of a run are those of the data, whatever a fit leaves out."""
+    rows = sparse.csr_array(table(sb.Poisson()))
+    model, checkpoint = sb.Mixture(sb.Poisson()), sb.Checkpoint(tmp_path / "run")
+    sb.fit(model, rows, checkpoint=checkpoint)
+    moved = sparse.csr_array((rows.data, (rows.indices + 1) % D, rows.indptr), shape=rows.shape)
+    moved.sort_indices()
+    wider = rows.copy()
+    wider.resize((60, D + 500))
+    for other, shape in ((moved, "60 x 2500"), (wider, "60 x 3000"), (rows[1:], "59 x 2500")):
+        with pytest.raises(sb.CheckpointError, match=rf"60 x 2500 float64.*{shape} float64"):
+            sb.fit(model, other, checkpoint=checkpoint)

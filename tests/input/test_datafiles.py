@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from pyarrow import parquet
+from scipy import sparse
 
 import stickbreak as sb
 from stickbreak.io import datafiles
@@ -268,6 +269,11 @@ def test_key(tmp_path: Path) -> None:
     assert caught.value.argument == "key"
     assert "train, test" in str(caught.value)
     assert "did you mean 'train'?" in refused(tmp_path / "rows.npz", sb.InvalidArgument, key="trian")
+
+
+def test_a_sparse_array_says_where_it_can_go(tmp_path: Path) -> None:
+    sparse.save_npz(tmp_path / "rows.npz", sparse.csr_array(ROWS))
+    assert "scipy.sparse.load_npz" in refused(tmp_path / "rows.npz")
 
 
 # Errors in files

@@ -1,8 +1,6 @@
 """Agreement of fits from several seeds."""
 
-import os
-import signal
-import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -58,7 +56,6 @@ def test_fits_are_those_of_their_seeds() -> None:
         assert found.together[component] == pytest.approx(np.mean(kept), nan_ok=True)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT to a process")
 @pytest.mark.parametrize("ended", [1, 2])
 def test_ctrl_c_keeps_the_fits_that_have_ended(ended: int) -> None:
     begun = 0
@@ -67,7 +64,7 @@ def test_ctrl_c_keeps_the_fits_that_have_ended(ended: int) -> None:
         nonlocal begun
         begun += record.index == 0
         if begun == ended + 1:
-            os.kill(os.getpid(), signal.SIGINT)
+            raise KeyboardInterrupt
 
     def run() -> Stability:
         return sb.stability(MODEL, clusters(20.0), n_seeds=5, progress=False, callbacks=[interrupt])
@@ -77,6 +74,25 @@ def test_ctrl_c_keeps_the_fits_that_have_ended(ended: int) -> None:
             run()
     else:
         assert run().seeds.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("ended", [1, 2])
+def test_ctrl_c_while_rows_are_labelled(ended: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    predict, calls = sb.Fit.predict, 0
+
+    def interrupted(*arguments: Any, **named: Any) -> np.ndarray:
+        nonlocal calls
+        calls += 1
+        if calls > ended:
+            raise KeyboardInterrupt
+        return predict(*arguments, **named)
+
+    monkeypatch.setattr(sb.Fit, "predict", interrupted)
+    if ended == 1:
+        with pytest.raises(KeyboardInterrupt):
+            sb.stability(MODEL, clusters(20.0), progress=False)
+    else:
+        assert sb.stability(MODEL, clusters(20.0), progress=False).seeds.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(

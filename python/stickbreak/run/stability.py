@@ -109,15 +109,17 @@ def stability(
     first = checks.seed(seed)
     _check_options(options)
     seeds = np.arange(first, first + n_seeds)
-    fits, labels = [], []
-    for each in seeds.tolist():
-        found = fit(model, X, algorithm, seed=each, **options)
-        if found.stop_reason.value == "interrupted":
-            break
-        fits.append(found)
-        labels.append(found.predict(X, threads=options.get("threads")))
-    if len(fits) < 2:
-        raise KeyboardInterrupt
+    ended: list[tuple[Fit, NDArray[np.int64]]] = []
+    try:
+        for each in seeds.tolist():
+            found = fit(model, X, algorithm, seed=each, **options)
+            if found.stop_reason.value == "interrupted":
+                raise KeyboardInterrupt
+            ended.append((found, found.predict(X, threads=options.get("threads"))))
+    except KeyboardInterrupt:
+        if len(ended) < 2:
+            raise
+    fits, labels = zip(*ended, strict=True)
     objectives = np.array([found.objective for found in fits])
     best = objectives.tolist().index(objectives.max())
     ari = np.array([[agreement.adjusted_rand(one, other) for other in labels] for one in labels])

@@ -49,6 +49,11 @@ def _name(path: Path, names: list[str], key: str | None) -> str:
     if not names:
         raise SourceError(f"{path}: there is no array in it")
     if key is None:
+        if {"format", "shape", "data"} <= set(names):
+            raise SourceError(
+                f"{path}: it holds a sparse array, which only `topics` reads; in Python fit takes that of "
+                "scipy.sparse.load_npz"
+            )
         if len(names) > 1:
             raise checks.invalid_argument("key", "missing", f"one of the arrays in {path}: {', '.join(names)}")
         return names[0]
