@@ -306,6 +306,7 @@ QUESTIONS: list[Case] = [
     (lambda: fitted().save(""), sb.InvalidArgument, "path"),
     (lambda: sb.load(""), sb.InvalidArgument, "path"),
     (lambda: sb.Checkpoint(""), sb.InvalidArgument, "path"),
+    (lambda: sb.fit(fitted().model, ""), sb.InvalidArgument, "data"),
 ]
 
 

@@ -279,6 +279,11 @@ def test_a_sparse_array_says_where_it_can_go(tmp_path: Path) -> None:
 # Errors in files
 
 
+def test_an_empty_name_is_no_folder() -> None:
+    with pytest.raises(sb.InvalidArgument, match=r"but it is ''$"):
+        datafiles.read("")
+
+
 @pytest.mark.parametrize("suffix", datafiles.SUFFIXES)
 def test_no_file(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"rows{suffix}"

@@ -57,6 +57,7 @@ def described(fit: Fit) -> dict[str, Any]:
         "n_components": fit.n_components,
         "n_occupied": fit.n_occupied,
         "elbo": fit.elbo,
+        "objective": fit.objective,
         "bound": fit.bound,
         "passes": len(fit.history),
         "n_units": fit.history[-1].n_units if fit.history else fit._state.n_rows,

@@ -61,7 +61,7 @@ def read_corpus(
         return Table(docword.read(file, watch), None)
     if datafiles.suffix_of(file) not in datafiles.SUFFIXES:
         allowed = f"the name of a docword file ({' or '.join(_DOCWORD)}) or of a data file"
-        raise checks.invalid_argument(argument, repr(str(file)), f"{allowed} ({', '.join(datafiles.SUFFIXES)})")
+        raise checks.invalid_argument(argument, repr(os.fsdecode(path)), f"{allowed} ({', '.join(datafiles.SUFFIXES)})")
     if _is_sparse(file):
         return Table(_read_sparse(file), None)
     try:

@@ -186,14 +186,15 @@ def stream(
 
 
 def _file(path: "str | os.PathLike[str]", may_miss: bool) -> tuple[Source, int]:
-    file = Path(os.fsdecode(path))
-    # Not the methods of `Path`, which raise for names that are too long.
-    if file.suffix.lower() != ".parquet" and not os.path.isdir(file):
+    text = os.fsdecode(path)
+    file = Path(text)
+    # Not the methods of `Path`, which raise for names that are too long, and take an empty one for the folder.
+    if file.suffix.lower() != ".parquet" and not os.path.isdir(text):
         allowed = (
             "an array, a table, a function that returns blocks, or the path of a .parquet file or of a folder of them"
         )
         hint = "for a .npy file write numpy.load(path, mmap_mode='r')"
-        raise checks.invalid_argument("data", checks.quote(os.fspath(file)), allowed, hint)
+        raise checks.invalid_argument("data", checks.quote(text), allowed, hint)
     if not os.path.isfile(file) and not os.path.isdir(file):
         raise SourceError(f"{file}: {'not a file' if os.path.exists(file) else 'there is no such file'}")
     from stickbreak.io.datafiles.parquet import parquet_rows

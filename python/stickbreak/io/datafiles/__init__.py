@@ -147,13 +147,14 @@ def read(
 def _checked(path: object) -> Path:
     if not isinstance(path, str | os.PathLike):
         raise checks.invalid_type("path", checks.describe(path), "a path: a string or a pathlib.Path")
-    file = Path(os.fsdecode(path))
-    # Not the method of `Path`, which raises for names that are too long.
-    is_folder = os.path.isdir(file)
+    text = os.fsdecode(path)
+    file = Path(text)
+    # Not the method of `Path`, which raises for names that are too long, and takes an empty one for the folder.
+    is_folder = os.path.isdir(text)
     if is_folder and any(file.glob("*.parquet")):
         return file
     if suffix_of(file) not in SUFFIXES:
-        found = repr(os.fspath(file)) + (", a folder without Parquet files" if is_folder else "")
+        found = repr(text) + (", a folder without Parquet files" if is_folder else "")
         raise checks.invalid_argument("path", found, f"the name of a data file, ending in {' or '.join(SUFFIXES)}")
     try:
         if not file.is_file():
