@@ -379,6 +379,7 @@ def test_more_refusals(trace: sb.Trace, tree: sb.Hierarchy, topics: sb.TopicFit)
     one = sb.hierarchy(sb.Mixture(likelihood=sb.Gaussian(prior="rule")), X[:1])
     calls: list[tuple[Callable[[], object], type[Exception], str]] = [
         (lambda: sb.plot.similarity(trace, [0, 30]), sb.InvalidArgument, "rows"),
+        (lambda: sb.plot.similarity(trace, np.ma.masked_array([0, 1], mask=[True, False])), sb.InvalidType, "rows"),
         (lambda: sb.plot.similarity(trace, [-1]), sb.InvalidArgument, "rows"),
         (lambda: sb.plot.similarity(trace, []), sb.InvalidArgument, "rows"),
         (lambda: sb.plot.similarity(trace, [0.5]), sb.InvalidType, "rows"),

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from stickbreak import checks
+from stickbreak.io import arrays
 from stickbreak.plot import canvas
 from stickbreak.result.trace import Trace
 
@@ -130,7 +131,8 @@ def similarity(trace: Trace, rows: ArrayLike | None = None, *, ax: "Axes | None"
     """
     checks.instance("trace", trace, Trace, "a Trace")
     n = trace.partitions.shape[-1]
-    chosen = np.arange(n)[canvas.thinned(n, _MOST_ROWS)] if rows is None else np.asarray(rows)
+    shown = np.arange(n)[canvas.thinned(n, _MOST_ROWS)] if rows is None else rows
+    chosen = arrays.as_array(shown, "rows", "positions of rows")
     shares = trace.similarity(chosen)
     drawn = canvas.axes(ax)
     best = trace.partitions.reshape(-1, n)[trace.log_joint.argmax()][chosen]
