@@ -98,6 +98,7 @@ STRUCTURES: dict[str, Callable[[int], Made]] = {
     "narrow grid 7 x 7": lambda seed: clusters(grid(7, 7), 25, 0.25, seed),
     "grid 10 x 10": lambda seed: clusters(grid(10, 10), 25, 0.5, seed),
     "grid 20 x 20": lambda seed: clusters(grid(20, 20), 25, 0.5, seed),
+    "grid 30 x 30": lambda seed: clusters(grid(30, 30), 25, 0.5, seed),
     "grid 4 x 4 x 4": lambda seed: clusters(grid(4, 4, 4), 20, 2.0 / 3.0, seed),
     "circle of 64": lambda seed: clusters(circle(64, 6.0), 30, 1.0, seed),
     "five circles of 8": lambda seed: clusters(around(circle(5, 40.0), circle(8, 6.0)), 25, 1.0, seed),

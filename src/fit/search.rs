@@ -15,6 +15,7 @@ use crate::fit::stages::{BestState, NewStart, Stage};
 use crate::fitted::StopReason;
 use crate::likelihood::Loosening;
 use crate::model::Model;
+use crate::moves::MANY_ROWS;
 use crate::simd::Scalar;
 use crate::visits::UnitOptions;
 
@@ -22,12 +23,10 @@ use crate::visits::UnitOptions;
 const LOOSENING: Loosening<'static> = Loosening { divisors: &[16.0], certainty: 1.0, precision: 0.01 };
 /// Number of statistics for each row above which there is no search: its moves would cost more than all passes.
 const WIDE: f64 = 100.0;
-/// Number of rows above which a stage may cost only [`LARGE_SHARE`] of the work before the search.
-const LARGE: f64 = 20_000.0;
 /// Work of a stage as a fraction of the work before the search.
 const SHARE: f64 = 1.0;
-/// The same for many rows.
-const LARGE_SHARE: f64 = 0.2;
+/// The same for more than [`MANY_ROWS`] rows.
+const SHARE_OF_MANY: f64 = 0.2;
 /// Work of rearrangements as a fraction of the work before the search.
 const REARRANGING_SHARE: f64 = 4.0;
 
@@ -35,7 +34,7 @@ impl Position {
     /// Whether the current stage of a search has used up the work that it may do.
     pub(super) fn is_search_late(&self) -> bool {
         let search = &self.search;
-        let share = if self.memo.total().mass > LARGE { LARGE_SHARE } else { SHARE };
+        let share = if self.memo.total().mass > MANY_ROWS { SHARE_OF_MANY } else { SHARE };
         let is_limited = !matches!(search.stage, Stage::Ahead | Stage::Last);
         is_limited && search.of_stage as f64 > share * search.before as f64
     }
@@ -143,7 +142,7 @@ impl<F: Scalar> Engine<'_, F> {
 
     /// Goes on from a rearrangement of the best state, if one is better.
     fn rearrange(&mut self, position: &mut Position, pulse: &mut Pulse<'_>) -> Result<bool> {
-        let Some(best) = position.search.best.as_deref().filter(|best| best.total.mass <= LARGE) else {
+        let Some(best) = position.search.best.as_deref().filter(|best| best.total.mass <= MANY_ROWS) else {
             return Ok(false);
         };
         let budget = (REARRANGING_SHARE * position.search.before as f64) as usize;

@@ -14,14 +14,15 @@ use crate::likelihood::{self, Given, Loosening};
 use crate::local_step::{ByScore, Chunk, FromLabels, Keep, LocalStep, Tap};
 use crate::mcmc::{Hierarchy, HierarchyPlan, Method, RowTable, Target, TreeCut};
 use crate::model::Estimated;
+use crate::moves::MANY_ROWS;
 use crate::parameters::Parameters;
 use crate::process::Partitions;
 use crate::rng::{Choices, Generator, Purpose, stream};
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
-/// Number of rows above which there is no other start.
-const LARGE: usize = 20_000;
+/// Number of rows above which there is no other start. All of them are read, and trees of [`MANY_ROWS`] are built.
+const MOST: usize = 200_000;
 /// Maximum number of rows of trees that are compared.
 const MOST_ROWS: usize = 1_000;
 /// The same of trees that tell whether more are worth their cost. The last ones also compare breadths of columns.
@@ -55,14 +56,13 @@ impl<F: Scalar> Prepared<'_, F> {
     pub(super) fn tree_start(&self, best: &BestState) -> Result<Option<NewStart>> {
         let rows = SeenRows { rows: self.job.rows, coordinates: &self.grounds.coordinates };
         let specification = &self.grounds.specification;
-        let is_small = self.n_rows <= LARGE && self.model.likelihood.dimension() <= MOST_COLUMNS;
+        let is_small = self.n_rows <= MOST && self.model.likelihood.dimension() <= MOST_COLUMNS;
         let is_plain = rows.weights().is_none() && !rows.is_sparse() && !specification.missing && rows.can_seek();
         let (Some(estimated), true) = (&specification.estimated, is_small && is_plain) else { return Ok(None) };
         let Ok(process) = specification.partitions() else { return Ok(None) };
         let trees = Trees { prepared: self, estimated, process };
-        let list: Vec<u32> = (0..self.n_rows as u32).collect();
-        let units = rows.pick(&list)?;
-        let values = relative(&units, self.model.likelihood.origin());
+        let all: Vec<u32> = (0..self.n_rows as u32).collect();
+        let values = relative(&rows.pick(&all)?, self.model.likelihood.origin());
         let d = self.model.likelihood.dimension();
         let mut generator = stream(self.settings.seed, Purpose::Trees, u64::MAX);
         let near = nearest(&values, d, &mut generator);
@@ -83,12 +83,12 @@ impl<F: Scalar> Prepared<'_, F> {
             return Ok(None);
         }
         let most = best.total.n_components();
-        let Some(tree) =
-            trees.grown(&RowTable::dense(values, d), &breadth, N_TRIALS)?.filter(|tree| tree.n_clusters() > most)
-        else {
-            return Ok(None);
-        };
-        Ok(Some(NewStart { total: self.sums(&units, &tree)?, base: tree.base, stage: Stage::OtherStart }))
+        let mut some = generator.subset(self.n_rows, MANY_ROWS as usize);
+        some.sort_unstable();
+        let tree = trees.grown(&picked(&values, d, &some), &breadth, N_TRIALS)?;
+        let Some(tree) = tree.filter(|tree| tree.n_clusters() > most) else { return Ok(None) };
+        let total = self.sums(&rows.pick(&some)?, &some, &tree)?.scale(self.n_rows as f64 / some.len() as f64);
+        Ok(Some(NewStart { total, base: tree.base, stage: Stage::OtherStart }))
     }
 
     /// Number of components of a state that are the best one for some of these rows.
@@ -115,13 +115,17 @@ impl<F: Scalar> Prepared<'_, F> {
         Ok(present.0.len())
     }
 
-    /// The sums of the rows of each cluster.
-    fn sums(&self, units: &RowUnits<'_, F>, tree: &CutTree) -> Result<Summary> {
+    /// The sums of the rows of each cluster of a tree of the rows in `list`.
+    fn sums(&self, units: &RowUnits<'_, F>, list: &[u32], tree: &CutTree) -> Result<Summary> {
         let ids = EditLog::default().issue(tree.n_clusters());
+        let mut labels = vec![0; self.n_rows];
+        for (&row, &label) in list.iter().zip(&tree.labels) {
+            labels[row as usize] = label;
+        }
         let step = LocalStep {
             likelihood: self.model.likelihood.as_ref(),
             ids: &ids,
-            assign: &FromLabels { labels: &tree.labels },
+            assign: &FromLabels { labels: &labels },
             keep: Keep::Summary,
             cancel: self.cancel,
         };

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::evidence;
 use crate::moves::create::Creation;
 use crate::moves::parts::Verdict;
-use crate::moves::starts::Effort;
+use crate::moves::starts::{Effort, MANY_ROWS};
 use crate::moves::{Collect, MoveKind, MoveState, PartsStart, Planning, Proposal, Report, Round, Settling, parts};
 use crate::parallel::try_map;
 use crate::rng::{Purpose, key, stream};
@@ -77,7 +77,7 @@ impl<F: Scalar> Planning<'_, '_, F> {
         let model = if ahead { &evidence::unsure(&round.model, total)? } else { &round.model };
         let screens = !self.is_last_round();
         let (sparsity, cancel) = (round.sparsity, round.cancel);
-        let effort = round.effort(self.state, self.pass);
+        let effort = round.effort(self.state, total, self.pass);
         let creation = Creation { model, total, sparsity, screens, effort, join, ahead, cancel };
         let max_rows = round.subsample().max_rows;
         let created = try_map(chosen.len(), |index| {
@@ -137,7 +137,7 @@ impl<F: Scalar> Settling<'_, '_, F> {
                 // A better proposal was accepted first; this one may be tried again.
                 Verdict::Later => {}
                 Verdict::NoGain => {
-                    let effort = self.round.effort(self.state, self.pass);
+                    let effort = self.round.effort(self.state, self.memo.total(), self.pass);
                     refuse(self.state, proposal, counts[&target], self.pass, effort);
                 }
             }
@@ -166,8 +166,9 @@ fn refuse(state: &mut MoveState, proposal: &Proposal, count: f64, pass: usize, e
 
 impl<F: Scalar> Round<'_, F> {
     /// How much is tried to split a component in `pass`.
-    pub(super) fn effort(&self, state: &MoveState, pass: usize) -> Effort {
+    pub(super) fn effort(&self, state: &MoveState, total: &Summary, pass: usize) -> Effort {
         match (self.model.base.is_held, state.is_in_last_round(pass)) {
+            (true, _) if total.mass > MANY_ROWS => Effort::Usual,
             (true, _) => Effort::Loose,
             (false, true) => Effort::Last,
             (false, false) => Effort::Usual,

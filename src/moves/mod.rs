@@ -64,7 +64,7 @@ pub use round::Round;
 pub(crate) use seeding::part_labels;
 pub use seen::Seen;
 pub use settling::Settling;
-pub use starts::PartsStart;
+pub use starts::{MANY_ROWS, PartsStart};
 pub use state::{MoveState, RunShape};
 
 /// The kind of a move, identified by the word used in reports.

@@ -19,6 +19,9 @@ const ROWS_A_PART: f64 = 8.0;
 /// Maximum number of parts.
 const MOST_PARTS: usize = 40;
 
+/// Number of rows above which a search tries little, because passes with moves have enough rows to find most of it.
+pub const MANY_ROWS: f64 = 20_000.0;
+
 /// How much is tried to split a component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effort {

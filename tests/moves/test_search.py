@@ -99,6 +99,12 @@ def test_more_clusters_than_the_compared_rows_show() -> None:
     assert check_found(*clusters(grid(20, 20), 25, 0.5, seed=0)).n_occupied == 400
 
 
+@pytest.mark.long
+def test_more_rows_than_the_trees_take() -> None:
+    """The clusters come from 20,000 of 22,500 rows, and their sums count for all."""
+    assert check_found(*clusters(grid(30, 30), 25, 0.5, seed=0)).n_occupied == 900
+
+
 def test_whitened_clusters() -> None:
     """Every direction has the same variance, so that only the shape along one of them shows two clusters."""
     rng = np.random.default_rng(0)
