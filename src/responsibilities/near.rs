@@ -15,8 +15,14 @@ pub(super) struct NearList<F> {
     pub numbers: Lines<F>,
     /// Minimum score to be kept, (rows,).
     least: Lines<F>,
-    /// Number of components listed per row; one more than the number of slots if some did not fit.
+    /// Maximum number of components of a row.
+    width: usize,
+    /// Number of slots in use.
+    n_slots: usize,
+    /// Number of components of each row, also of those that do not fit.
     n_listed: Vec<usize>,
+    /// The best scores of a vector of rows, (slots, lanes), in descending order.
+    sorted: Lines<F>,
 }
 
 impl<F: Scalar> NearList<F> {
@@ -24,50 +30,109 @@ impl<F: Scalar> NearList<F> {
     /// row. Returns the number of slots in use. Call only inside [`crate::simd::Instructions::run`].
     #[inline(always)]
     pub fn list<S: Simd>(&mut self, simd: S, all: &[F], best: RowBests<'_, F>, width: usize, margin: F) -> usize {
-        let Self { scores, numbers, least, n_listed } = self;
+        let Self { scores, numbers, least, n_listed, .. } = self;
         let n = best.scores.len();
         least.reset(n, F::INFINITY);
         least.iter_mut().zip(&best.scores[..best.n_rows]).for_each(|(least, &best)| *least = best - margin);
-        // An extra slot after the last one receives components that do not fit.
-        scores.resize((width + 1) * n);
-        numbers.resize((width + 1) * n);
+        scores.resize(width * n);
+        numbers.resize(width * n);
         scores[..n].copy_from_slice(best.scores);
         numbers[..n].copy_from_slice(best.numbers);
         n_listed.clear();
         n_listed.resize(n, 1);
-        let mut n_slots = 1;
         let lanes = size_of::<F::Vector<S>>() / size_of::<F>();
-        for (component, column) in all.chunks_exact(n).enumerate() {
-            let number = F::from_f64(component as f64);
-            let vectors: &[F::Vector<S>] = bytemuck::cast_slice(column);
-            let bounds: &[F::Vector<S>] = bytemuck::cast_slice(least);
-            for (group, (&score, &bound)) in vectors.iter().zip(bounds).enumerate() {
-                if !F::any(simd, F::at_least(simd, score, bound)) {
-                    continue;
-                }
-                for row in group * lanes..(group + 1) * lanes {
-                    let slot = n_listed[row].min(width);
-                    if slot >= n_slots {
-                        clear_slot(scores, numbers, n, slot);
-                        n_slots += 1;
-                    }
-                    // Branches would be unpredictable here. So every score is written to the next slot, and a score
-                    // outside the margin is overwritten by the next one.
-                    let is_other = best.numbers[row] != number;
-                    scores[slot * n + row] = if is_other { column[row] } else { F::NEG_INFINITY };
-                    numbers[slot * n + row] = number;
-                    let is_near = (column[row] >= least[row]) & is_other;
-                    n_listed[row] = (slot + usize::from(is_near)).max(n_listed[row]);
-                }
+        (self.width, self.n_slots) = (width, 1);
+        for group in 0..n / lanes {
+            if self.list_group(simd, all, best, group, true) {
+                continue;
+            }
+            let rows = group * lanes..(group + 1) * lanes;
+            raise(simd, all, n, group, width, &mut self.least, &mut self.sorted);
+            self.n_listed[rows.clone()].fill(1);
+            self.list_group(simd, all, best, group, false);
+            for row in rows.filter(|&row| self.n_listed[row] > width) {
+                // Several scores equal the last one that fits.
+                keep_best(all, n, row, self.least[row], width, &mut self.scores, &mut self.numbers);
             }
         }
-        for row in (0..best.n_rows).filter(|&row| n_listed[row] > width) {
-            keep_best(all, n, row, least[row], width, scores, numbers);
-        }
+        let Self { scores, numbers, n_slots, .. } = self;
         let written = n_slots.next_power_of_two().min(width);
-        (n_slots..written).for_each(|slot| clear_slot(scores, numbers, n, slot));
+        (*n_slots..written).for_each(|slot| clear_slot(scores, numbers, n, slot));
         written
     }
+
+    /// Lists the components of a vector of rows, and counts the slots in use. Returns whether all fit; with `stops`, it
+    /// ends at the first one that does not.
+    #[inline(always)]
+    fn list_group<S: Simd>(&mut self, simd: S, all: &[F], best: RowBests<'_, F>, group: usize, stops: bool) -> bool {
+        let Self { scores, numbers, least, n_listed, n_slots, .. } = self;
+        let (n, width) = (best.scores.len(), self.width);
+        let lanes = size_of::<F::Vector<S>>() / size_of::<F>();
+        let vectors: &[F::Vector<S>] = bytemuck::cast_slice(all);
+        let bounds: &[F::Vector<S>] = bytemuck::cast_slice(least);
+        let leads: &[F::Vector<S>] = bytemuck::cast_slice(best.numbers);
+        let (bound, lead) = (bounds[group], leads[group]);
+        let mut fits = true;
+        for (component, &score) in vectors[group..].iter().step_by(n / lanes).enumerate() {
+            let near = F::at_least(simd, score, bound);
+            if !F::any(simd, near) {
+                continue;
+            }
+            let number = F::from_f64(component as f64);
+            let is_lead = F::equal(simd, lead, F::splat(simd, number));
+            let mut left = F::bits(simd, near) & !F::bits(simd, is_lead);
+            while left != 0 {
+                let row = group * lanes + left.trailing_zeros() as usize;
+                left &= left - 1;
+                let slot = n_listed[row];
+                n_listed[row] += 1;
+                if slot >= width {
+                    fits = false;
+                    if stops {
+                        return fits;
+                    }
+                    continue;
+                }
+                if slot >= *n_slots {
+                    clear_slot(scores, numbers, n, slot);
+                    *n_slots += 1;
+                }
+                scores[slot * n + row] = all[component * n + row];
+                numbers[slot * n + row] = number;
+            }
+        }
+        fits
+    }
+}
+
+/// Raises the least score to be kept of a vector of rows to the last one that fits into the slots.
+#[inline(always)]
+fn raise<S: Simd, F: Scalar>(
+    simd: S,
+    all: &[F],
+    n: usize,
+    group: usize,
+    width: usize,
+    least: &mut [F],
+    sorted: &mut Lines<F>,
+) {
+    let lanes = size_of::<F::Vector<S>>() / size_of::<F>();
+    sorted.reset(width * lanes, F::NEG_INFINITY);
+    let sorted: &mut [F::Vector<S>] = bytemuck::cast_slice_mut(sorted);
+    let vectors: &[F::Vector<S>] = bytemuck::cast_slice(all);
+    for &score in vectors[group..].iter().step_by(n / lanes) {
+        if F::any(simd, F::greater(simd, score, sorted[width - 1])) {
+            let mut score = score;
+            for kept in &mut *sorted {
+                let is_better = F::greater(simd, score, *kept);
+                let old = *kept;
+                *kept = F::select(simd, is_better, score, old);
+                score = F::select(simd, is_better, old, score);
+            }
+        }
+    }
+    let least: &mut [F::Vector<S>] = bytemuck::cast_slice_mut(least);
+    least[group] = F::larger(simd, least[group], sorted[width - 1]);
 }
 
 /// The best component of each row of a block.

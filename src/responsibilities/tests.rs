@@ -141,6 +141,53 @@ proptest! {
         }
     }
 
+    /// With many components near the best, so that most do not fit, and with scores that are equal, infinitely low or
+    /// denormal.
+    #[test]
+    fn the_sink_keeps_what_sorting_keeps_of_many(
+        scores in (1_usize..128).prop_flat_map(|k| prop::collection::vec(
+            prop::collection::vec(
+                prop_oneof![8 => -15.0..0.0, 2 => (-5_i32..0).prop_map(f64::from), 1 => Just(f64::NEG_INFINITY),
+                    1 => Just(-5e-320)],
+                k,
+            ),
+            1..40,
+        )),
+        width in any::<prop::sample::Index>(),
+        margin in prop_oneof![Just(None), Just(Some(20.0)), Just(Some(3.0))],
+    ) {
+        let k = scores[0].len();
+        let width = 1 + width.index(k);
+        prop_assume!(scores.iter().all(|row| row.iter().any(|score: &f64| score.is_finite())));
+        let found = select(&scores, width, margin, false);
+        for (unit, row) in scores.iter().enumerate() {
+            let (mut pairs, log_normalizer) = by_sorting(row, width, margin);
+            pairs.retain(|pair| pair.1 > 0.0);
+            let slots = unit * width..(unit + 1) * width;
+            let mut ours: Vec<_> =
+                slots.map(|slot| (found.components[slot], found.values[slot])).filter(|pair| pair.1 > 0.0).collect();
+            ours.sort_by_key(|pair| pair.0);
+            prop_assert_eq!(ours.len(), pairs.len());
+            for (mine, theirs) in ours.iter().zip(&pairs) {
+                prop_assert_eq!(mine.0, theirs.0);
+                prop_assert!((mine.1 - theirs.1).abs() < 1e-14);
+            }
+            prop_assert!((found.log_normalizers[unit] - log_normalizer).abs() < 1e-13);
+        }
+    }
+
+    #[test]
+    fn largest_is_what_sorting_keeps(
+        scores in prop::collection::vec(
+            prop_oneof![4 => -15.0..15.0, 4 => (-3_i32..3).prop_map(f64::from), 1 => Just(f64::NEG_INFINITY)], 1..100),
+        width in 1_usize..110,
+    ) {
+        let mut pairs: Vec<(usize, f64)> = scores.iter().copied().enumerate().collect();
+        pairs.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        pairs.truncate(width);
+        prop_assert_eq!(largest(&scores, width).0, pairs);
+    }
+
     #[test]
     fn no_other_support_is_better(row in prop::collection::vec(-5.0_f64..5.0, 1..7), width in 1_usize..7) {
         // Mathematics 3.1: over all supports of at most L components, the maximum is the log-sum-exp of the top L.

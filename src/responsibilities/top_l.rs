@@ -42,8 +42,13 @@ pub struct TopL<F> {
 /// The `width` largest scores of a row with their components, largest first, and their log-sum-exp.
 pub fn largest(scores: &[f64], width: usize) -> (Vec<(usize, f64)>, f64) {
     let mut pairs: Vec<(usize, f64)> = scores.iter().copied().enumerate().collect();
-    pairs.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    pairs.truncate(width.max(1));
+    let order = |a: &(usize, f64), b: &(usize, f64)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
+    let width = width.max(1);
+    if width < pairs.len() {
+        pairs.select_nth_unstable_by(width, order);
+        pairs.truncate(width);
+    }
+    pairs.sort_unstable_by(order);
     let best = pairs.first().map_or(f64::NEG_INFINITY, |pair| pair.1);
     if best == f64::NEG_INFINITY {
         return (pairs, best);

@@ -85,7 +85,8 @@ def fit(
     When births find nothing more, they are tried once more under a prior that is less certain of the components. Up to
     200,000 rows in at most six columns, the fit is then also tried from the clusters of a tree of at most 20,000 rows
     (where trees of up to 1,000 neighbouring rows have more clusters than components there, of at most 100 rows on
-    average). Up to 20,000 rows, components that overlap are rearranged. The best state is kept. Until another one is better, the `history` shows that state.
+    average). Up to 20,000 rows, components that overlap are rearranged. The best state is kept. Until another one is
+    better, the `history` shows that state.
 
     The `stop_reason` MAX_PASSES means that the passes ran out (by default 500, or 100 without births) while the bound
     still rose or moves were left to try. A `ConvergenceWarning` states the last rise, unless the last ten passes

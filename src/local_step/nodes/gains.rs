@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::likelihood::Likelihood;
 use crate::local_step::nodes::frontier::BatchTree;
 use crate::local_step::{Chunk, Keep, LocalStep, NodeUnits, RawScores, Tap, Units};
-use crate::parallel::Cancel;
+use crate::parallel::{Cancel, map_all};
 use crate::responsibilities::largest;
 use crate::scoring::Scorer;
 use crate::simd::Scalar;
@@ -136,21 +136,21 @@ impl<F: Scalar> Judging<'_, F> {
         let k = self.scorer.n_components();
         let all: Vec<u32> = standing.concat();
         let scores = self.scores(&rows.select(&all))?;
-        let mut scores = scores.chunks_exact(k);
         let rounding = if F::NAME == "float64" { ROUNDING } else { ROUNDING_OF_FLOAT32 };
-        let gain = |rows_of_node: &Vec<u32>| {
+        let mut rest = scores.as_slice();
+        let nodes = standing.iter().map(|of_node| (of_node, rest.split_off(..of_node.len() * k).unwrap_or_default()));
+        Ok(map_all(nodes.collect(), |(rows_of_node, scores)| {
             let masses: Vec<f64> = rows_of_node.iter().map(|&row| rows.mass(row as usize)).collect();
             let total: f64 = masses.iter().sum();
             let (mut mean, mut of_rows) = (vec![0.0; k], 0.0);
-            for (mass, scores) in masses.iter().zip(scores.by_ref()).filter(|(mass, _)| **mass > 0.0) {
+            for (mass, scores) in masses.iter().zip(scores.chunks_exact(k)).filter(|(mass, _)| **mass > 0.0) {
                 mean.iter_mut().zip(scores).for_each(|(sum, score)| *sum += mass / total * score);
                 of_rows += mass / total * largest(scores, self.width).1;
             }
             let of_mean = if total > 0.0 { largest(&mean, self.width).1 } else { of_rows };
             let gain = of_rows - of_mean;
             if gain > rounding * (1.0 + of_rows.abs()) { gain } else { 0.0 }
-        };
-        Ok(standing.iter().map(gain).collect())
+        }))
     }
 
     /// The largest L1 distance between the responsibilities of a node and those of one of its children.
