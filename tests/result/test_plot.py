@@ -279,6 +279,8 @@ def test_dendrograms_of_clusters_have_the_levels() -> None:
     colours = mpl.colors.to_rgba_array(ax.collections[0].get_color())
     assert [tuple(colour) == grey for colour in colours] == [False] * (len(colours) - 1) + [True]
     assert ax.get_xlabel() == "components"
+    with pytest.raises(sb.InvalidArgument, match="method"):
+        sb.plot.dendrogram(clusters, method="cut")  # type: ignore[arg-type]
     one = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), rows[:3], n_components=1, progress=False).combine(rows)
     with pytest.raises(sb.InvalidArgument, match="single component"):
         sb.plot.dendrogram(one)

@@ -100,6 +100,7 @@ def test_ctrl_c_while_rows_are_labelled(ended: int, monkeypatch: pytest.MonkeyPa
     [
         ({"n_seeds": 1}, sb.InvalidArgument, "n_seeds"),
         ({"seed": -1}, sb.InvalidArgument, "seed"),
+        ({"seed": 2**63 - 3}, sb.InvalidArgument, "seed"),
         ({"n_init": 3}, sb.NotSupported, "n_init"),
         ({"checkpoint": sb.Checkpoint("a")}, sb.NotSupported, "checkpoint"),
         ({"threads": 0}, sb.InvalidArgument, "threads"),

@@ -53,6 +53,7 @@ def dendrogram(
     >>> len(sb.plot.dendrogram(tree).collections[0].get_segments())
     19
     """
+    checks.word("method", method, ("bhc", "map"))
     if isinstance(tree, Clusters):
         leaves, unit, height_label = np.flatnonzero(tree.groups >= 0), "component", "-log10 of the smallest overlap"
         labels, linkage = tree.groups[leaves], tree.levels

@@ -76,7 +76,7 @@ def stability(
     n_seeds : int
         S, the number of fits, from 2 to 1000.
     seed : int
-        The first seed; the others are those that follow.
+        The first seed, below 2^63 - S; the others are those that follow.
     **options
         Further arguments of `fit`, such as `sample_weight`, `n_components` or `threads`. Not allowed are `n_init` and
         `checkpoint`, which belong to a single fit.
@@ -106,7 +106,7 @@ def stability(
     """
     checks.instance("model", model, Mixture, "a Mixture")
     n_seeds = checks.integer("n_seeds", n_seeds, minimum=2, maximum=1000)
-    first = checks.seed(seed)
+    first = checks.integer("seed", seed, minimum=0, maximum=2**63 - 1 - n_seeds)
     _check_options(options)
     seeds = np.arange(first, first + n_seeds)
     ended: list[tuple[Fit, NDArray[np.int64]]] = []
