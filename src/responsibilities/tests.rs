@@ -61,6 +61,31 @@ fn by_sorting(row: &[f64], width: usize, margin: Option<f64>) -> (Vec<(u32, f64)
     (pairs, row[order[0]] + total.ln())
 }
 
+/// Checks that the selection keeps what sorting keeps, the best first and empty slots last if lists are compact.
+fn check_kept(found: &Responsibilities, scores: &[Vec<f64>], width: usize, margin: Option<f64>) {
+    for (unit, row) in scores.iter().enumerate() {
+        let (mut pairs, log_normalizer) = by_sorting(row, width, margin);
+        pairs.retain(|pair| pair.1 > 0.0);
+        let slots = unit * width..(unit + 1) * width;
+        let values = &found.values[slots.clone()];
+        let mut ours: Vec<_> =
+            slots.map(|slot| (found.components[slot], found.values[slot])).filter(|pair| pair.1 > 0.0).collect();
+        let best = (0..row.len()).fold(0, |a, b| if row[b] > row[a] { b } else { a });
+        assert_eq!(found.best(unit) as usize, best);
+        if TopL::<f64>::is_compact(width, row.len(), margin) {
+            assert_eq!(ours[0].0 as usize, best);
+            assert!(values[ours.len()..].iter().all(|&value| value == 0.0));
+        }
+        ours.sort_by_key(|pair| pair.0);
+        assert_eq!(ours.len(), pairs.len());
+        for (mine, theirs) in ours.iter().zip(&pairs) {
+            assert_eq!(mine.0, theirs.0);
+            assert!((mine.1 - theirs.1).abs() < 1e-14);
+        }
+        assert!((found.log_normalizers[unit] - log_normalizer).abs() < 1e-13);
+    }
+}
+
 struct OneRow<'a, F>(&'a [F], usize, &'a [u32], &'a mut RowBest<F>);
 
 impl<F: Scalar> WithSimd for OneRow<'_, F> {
@@ -119,26 +144,7 @@ proptest! {
         let k = scores[0].len();
         let width = width.min(k);
         let found = select(&scores, width, margin, sorts);
-        for (unit, row) in scores.iter().enumerate() {
-            let (pairs, log_normalizer) = by_sorting(row, width, margin);
-            let slots = unit * width..(unit + 1) * width;
-            let values = &found.values[slots.clone()];
-            let mut ours: Vec<_> =
-                slots.map(|slot| (found.components[slot], found.values[slot])).filter(|pair| pair.1 > 0.0).collect();
-            let best = (0..row.len()).fold(0, |a, b| if row[b] > row[a] { b } else { a });
-            prop_assert_eq!(found.best(unit) as usize, best);
-            if TopL::<f64>::is_compact(width, k, margin) {
-                prop_assert_eq!(ours[0].0 as usize, best);
-                prop_assert!(values[ours.len()..].iter().all(|&value| value == 0.0));
-            }
-            ours.sort_by_key(|pair| pair.0);
-            prop_assert_eq!(ours.len(), pairs.len());
-            for (mine, theirs) in ours.iter().zip(&pairs) {
-                prop_assert_eq!(mine.0, theirs.0);
-                prop_assert!((mine.1 - theirs.1).abs() < 1e-14);
-            }
-            prop_assert!((found.log_normalizers[unit] - log_normalizer).abs() < 1e-13);
-        }
+        check_kept(&found, &scores, width, margin);
     }
 
     /// With many components near the best, so that most do not fit, and with scores that are equal, infinitely low or
@@ -160,20 +166,7 @@ proptest! {
         let width = 1 + width.index(k);
         prop_assume!(scores.iter().all(|row| row.iter().any(|score: &f64| score.is_finite())));
         let found = select(&scores, width, margin, false);
-        for (unit, row) in scores.iter().enumerate() {
-            let (mut pairs, log_normalizer) = by_sorting(row, width, margin);
-            pairs.retain(|pair| pair.1 > 0.0);
-            let slots = unit * width..(unit + 1) * width;
-            let mut ours: Vec<_> =
-                slots.map(|slot| (found.components[slot], found.values[slot])).filter(|pair| pair.1 > 0.0).collect();
-            ours.sort_by_key(|pair| pair.0);
-            prop_assert_eq!(ours.len(), pairs.len());
-            for (mine, theirs) in ours.iter().zip(&pairs) {
-                prop_assert_eq!(mine.0, theirs.0);
-                prop_assert!((mine.1 - theirs.1).abs() < 1e-14);
-            }
-            prop_assert!((found.log_normalizers[unit] - log_normalizer).abs() < 1e-13);
-        }
+        check_kept(&found, &scores, width, margin);
     }
 
     #[test]
