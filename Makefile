@@ -68,6 +68,7 @@ test-long: $(STAMPS)/dev checked ## tests that take hours: Geweke, calibration, 
 lint: $(STAMPS)/dev checked stubs ## formatting, clippy, ruff, types, stubs, structure
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- --deny warnings
+	cargo clippy --locked --package stickbreak-python --features sections -- --deny warnings
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy

@@ -134,4 +134,31 @@ MORE = (
         f"{{ if {bug(63)} {{ 1.0 }} else {{ self.of_last }} }} else {{ 1.0 }}",
         "tests/input/test_absent_columns.py",
     ),
+    Bug(
+        64,
+        "buffers keep the width of the visit before",
+        "src/local_step/mod.rs",
+        "(responsibilities.width, scored.width) = (width, width);",
+        f"(responsibilities.width, scored.width) = if {bug(64)} && responsibilities.width > 0 {{\n"
+        "            (responsibilities.width, responsibilities.width)\n"
+        "        } else {\n            (width, width)\n        };",
+        "what_earlier_visits_left",
+    ),
+    Bug(
+        65,
+        "the pairs of a component begin one block too late",
+        "src/local_step/pairs.rs",
+        "            first += of_rows.len();\n",
+        f"            if !({bug(65)} && first == 0) {{\n                first += of_rows.len();\n            }}\n",
+        "local_step::pairs",
+    ),
+    Bug(
+        66,
+        "what was tried beside a deletion is not tried again after it",
+        "src/moves/kinds/delete.rs",
+        "                        break;\n",
+        f"                        if {bug(66)} {{\n                            continue;\n                        }}\n"
+        "                        break;\n",
+        "tests/moves/test_moves_determinism.py",
+    ),
 )

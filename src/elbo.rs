@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::model::Model;
-use crate::parallel::try_map;
+use crate::parallel::{over_components, try_map};
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
@@ -30,9 +30,9 @@ impl Elbo {
 /// # Errors
 /// [`Error::Numerical`] naming the component without a Cholesky factor, or if the bound is not finite.
 pub fn collapsed<F: Scalar>(model: &Model<F>, summary: &Summary) -> Result<Elbo> {
-    let gains = try_map(summary.n_components(), |k| {
-        model.likelihood.gain(summary.component(k), model.objective).map_err(|error| error.of_component(k))
-    })?;
+    let k = summary.n_components();
+    let gain = |k| model.likelihood.gain(summary.component(k), model.objective).map_err(|error| error.of_component(k));
+    let gains = over_components(k, summary.n_statistics, || try_map(k, gain))?;
     let tail = summary.tail.unwrap_or_default();
     let elbo = Elbo {
         data: gains.iter().sum::<f64>() + summary.log_base_measure + tail.expected_log_likelihood

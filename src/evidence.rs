@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::likelihood::{Caution, GUARD, Given, Loosening};
 use crate::model::Model;
-use crate::parallel::{map, try_map};
+use crate::parallel::{map, over_components, try_map};
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
@@ -50,6 +50,10 @@ pub fn raise<F: Scalar>(model: &Model<F>, summary: &Summary) -> Option<(Model<F>
     if model.base.estimated.is_none() || model.base.is_held {
         return None;
     }
+    over_components(summary.n_components(), summary.n_statistics, || raised(model, summary))
+}
+
+fn raised<F: Scalar>(model: &Model<F>, summary: &Summary) -> Option<(Model<F>, f64)> {
     let mut now = of_base(model, summary).ok()?;
     let before = now;
     let mut best = None;

@@ -1,13 +1,15 @@
 //! Executors run visits of batches and return summaries, and pass questions to batches. A batch stays with the worker
 //! that holds its local state: this process, another process, or another machine behind the same trait.
 
+use std::cell::RefCell;
+
 use serde::{Deserialize, Serialize};
 
 use crate::component::EditLog;
 use crate::data::BatchSource;
 use crate::error::{Error, Result};
 use crate::global_step::Globals;
-use crate::local_step::{Outcome, Tap, Work};
+use crate::local_step::{Buffers, Outcome, Tap, Work};
 use crate::model::Model;
 use crate::moves::{Finder, Findings, Look, Move, Plan, Seen};
 use crate::parallel::Cancel;
@@ -88,6 +90,7 @@ pub struct InProcess<'a, F: Scalar> {
     visitor: Box<dyn Visitor<F>>,
     finder: Finder<'a, F>,
     questions: Vec<(&'static str, Respond<F>)>,
+    buffers: RefCell<Buffers<F>>,
 }
 
 impl<'a, F: Scalar> InProcess<'a, F> {
@@ -112,7 +115,7 @@ impl<'a, F: Scalar> InProcess<'a, F> {
         })?;
         let (model, visitor) = (model.clone(), kind.visitor(n_batches));
         let (finder, questions) = (Finder::default(), Vec::new());
-        Ok(Self { model, source, n_batches, options, cancel, visitor, finder, questions })
+        Ok(Self { model, source, n_batches, options, cancel, visitor, finder, questions, buffers: RefCell::default() })
     }
 
     /// Adds moves outside the registry, whose findings visits then collect.
@@ -154,7 +157,7 @@ impl<'a, F: Scalar> InProcess<'a, F> {
         taps: &mut [&mut dyn Tap],
     ) -> Result<Outcome> {
         self.adopt(globals)?;
-        let batch = Batch::new(batch, &self.model, self.source, self.options, &self.cancel);
+        let batch = Batch::new(batch, &self.model, self.source, self.options, &self.cancel, &self.buffers);
         self.visitor.visit(&batch, globals, edits, taps)
     }
 
@@ -179,7 +182,7 @@ impl<F: Scalar> Executor for InProcess<'_, F> {
             return Ok(Visit { summary, work, findings: Findings::default() });
         }
         self.adopt(globals)?;
-        let batch = Batch::new(batch, &self.model, self.source, self.options, &self.cancel);
+        let batch = Batch::new(batch, &self.model, self.source, self.options, &self.cancel, &self.buffers);
         let mut seen = Seen::default();
         let Outcome { mut summary, work, .. } = self.visitor.visit(&batch, globals, edits, &mut [&mut seen])?;
         let (finder, mut findings) = (&mut self.finder, Findings::default());
@@ -205,7 +208,7 @@ impl<F: Scalar> Executor for InProcess<'_, F> {
         if let Some(globals) = asked.globals() {
             self.adopt(globals)?;
         }
-        let batch = Batch::new(batch, &self.model, self.source, self.options, &self.cancel);
+        let batch = Batch::new(batch, &self.model, self.source, self.options, &self.cancel, &self.buffers);
         if let Some(answer) = self.visitor.answer(&batch, asked)? {
             return Ok(answer);
         }

@@ -8,6 +8,7 @@ use crate::likelihood::{Density, capable_of};
 use crate::local_step::TopicTable;
 use crate::memo::{Changes, Memo};
 use crate::model::Model;
+use crate::parallel::{over_components, try_map};
 use crate::parameters::Parameters;
 use crate::process::Allocation;
 use crate::scoring::{Scorer, SparseScorer};
@@ -91,7 +92,7 @@ impl Globals {
     pub fn scorer<F: Scalar>(&self, model: &Model<F>) -> Result<Box<dyn Scorer<F>>> {
         let nothing = vec![0.0; model.likelihood.n_statistics()];
         let (components, log_weights) = self.with_tail(&nothing);
-        model.likelihood.scorer(&components, &log_weights, Density::Expected(model.objective))
+        packed(model, &components, &log_weights)
     }
 
     /// Packs the components for sparse rows only. Returns `None` if the likelihood scores sparse rows like others.
@@ -138,11 +139,7 @@ impl Globals {
 
     /// Packs the components without the tail for the local step.
     pub fn scorer_without_tail<F: Scalar>(&self, model: &Model<F>) -> Result<Box<dyn Scorer<F>>> {
-        model.likelihood.scorer(
-            &self.components(),
-            &self.allocation.expected_log_weights,
-            Density::Expected(model.objective),
-        )
+        packed(model, &self.components(), &self.allocation.expected_log_weights)
     }
 
     /// Packs the components, followed by the prior with the left-over weight, for the posterior predictive (mathematics
@@ -161,7 +158,7 @@ impl Globals {
     /// Returns KL(q || p) of all global factors, nats.
     pub fn divergence<F: Scalar>(&self, model: &Model<F>) -> Result<f64> {
         let components = self.components();
-        let parts = crate::parallel::try_map(components.len(), |k| {
+        let parts = try_map(components.len(), |k| {
             model.likelihood.cost(components[k], model.objective).map_err(|error| error.of_component(k))
         })?;
         Ok(parts.iter().sum::<f64>() + self.allocation.divergence)
@@ -182,4 +179,15 @@ impl Globals {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         postcard::from_bytes(bytes).map_err(|error| Error::Format { message: error.to_string() })
     }
+}
+
+/// Packs components for the local step.
+fn packed<F: Scalar>(
+    model: &Model<F>,
+    components: &[Sufficient<'_>],
+    log_weights: &[f64],
+) -> Result<Box<dyn Scorer<F>>> {
+    over_components(components.len(), model.likelihood.n_statistics(), || {
+        model.likelihood.scorer(components, log_weights, Density::Expected(model.objective))
+    })
 }

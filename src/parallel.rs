@@ -2,6 +2,7 @@
 //! number depends on the number of threads.
 
 use std::cell::Cell;
+use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,6 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
+
+#[cfg(feature = "sections")]
+pub mod sections;
 
 /// A flag that requests long-running work to stop; it is checked between blocks.
 #[derive(Debug, Clone, Default)]
@@ -24,6 +28,13 @@ impl Cancel {
     pub fn check(&self) -> Result<()> {
         if self.0.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) }
     }
+}
+
+/// The threads that were asked for (`None`: all cores), but at most `most` of them.
+pub fn at_most(most: usize, threads: Option<usize>) -> Option<usize> {
+    let of_cores = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let all = || std::env::var("RAYON_NUM_THREADS").ok().and_then(|number| number.parse().ok()).filter(|n| *n > 0);
+    Some(threads.or_else(all).unwrap_or_else(of_cores).min(most))
 }
 
 /// Runs `work` on a pool of its own with `threads` threads (`None`: all cores).
@@ -87,6 +98,9 @@ pub fn side_by_side<T: Send>(n: usize, task: impl Fn(usize) -> T + Sync) -> Resu
     Ok(results.into_iter().map(|(_, result)| result).collect())
 }
 
+/// Nanoseconds of work over components that pay for waking other threads.
+const WORTHWHILE: f64 = 2e4;
+
 thread_local! {
     /// Whether this thread does all work by itself.
     static ALONE: Cell<bool> = const { Cell::new(false) };
@@ -104,6 +118,14 @@ pub fn alone<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
+/// Runs `work` over `n` components with this many statistics each: on this thread alone where it is so little that
+/// sharing it would take longer.
+pub fn over_components<T>(n: usize, n_statistics: usize, work: impl FnOnce() -> T) -> T {
+    // A component takes about as many nanoseconds as a decomposition of its matrix has products.
+    let nanoseconds = n as f64 * (n_statistics as f64).powf(1.5);
+    if nanoseconds < WORTHWHILE { alone(work) } else { work() }
+}
+
 /// Number of tasks that run at once.
 pub fn n_threads() -> usize {
     if ALONE.get() { 1 } else { rayon::current_num_threads() }
@@ -115,15 +137,21 @@ pub fn blocks(n: usize, size: usize) -> impl ExactSizeIterator<Item = Range<usiz
 }
 
 /// Runs `task(0), ..., task(n - 1)` in parallel. It is not generic, so that the thread pool's code is compiled once.
+#[cfg_attr(feature = "sections", track_caller)]
 fn run_all(n: usize, task: &(dyn Fn(usize) + Sync)) {
-    if ALONE.get() {
-        (0..n).for_each(task);
-    } else {
-        (0..n).into_par_iter().for_each(task);
+    if ALONE.get() || n == 1 {
+        return (0..n).for_each(task);
     }
+    // Tasks are long enough that none waits for a neighbour while another thread is idle.
+    let run = |task: &(dyn Fn(usize) + Sync)| (0..n).into_par_iter().with_max_len(1).for_each(task);
+    #[cfg(feature = "sections")]
+    sections::logged(std::panic::Location::caller(), task, run);
+    #[cfg(not(feature = "sections"))]
+    run(task);
 }
 
 /// Runs `task(0), ..., task(n - 1)` in parallel; returns the results in order.
+#[cfg_attr(feature = "sections", track_caller)]
 pub fn map<T: Send>(n: usize, task: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let results: Vec<Mutex<Option<T>>> = (0..n).map(|_| Mutex::new(None)).collect();
     run_all(n, &|index| {
@@ -134,6 +162,7 @@ pub fn map<T: Send>(n: usize, task: impl Fn(usize) -> T + Sync) -> Vec<T> {
 }
 
 /// Runs `task` on every item in parallel; returns the results in order.
+#[cfg_attr(feature = "sections", track_caller)]
 pub fn map_all<I: Send, T: Send>(items: Vec<I>, task: impl Fn(I) -> T + Sync) -> Vec<T> {
     let items: Vec<Mutex<Option<I>>> = items.into_iter().map(|item| Mutex::new(Some(item))).collect();
     map(items.len(), |index| locked(&items[index]).take().map(&task)).into_iter().flatten().collect()
@@ -141,16 +170,19 @@ pub fn map_all<I: Send, T: Send>(items: Vec<I>, task: impl Fn(I) -> T + Sync) ->
 
 /// As [`map`] for tasks that can fail. Returns the error of the first failing index, regardless of which failed first
 /// in time.
+#[cfg_attr(feature = "sections", track_caller)]
 pub fn try_map<T: Send>(n: usize, task: impl Fn(usize) -> Result<T> + Sync) -> Result<Vec<T>> {
     map(n, task).into_iter().collect()
 }
 
 /// Runs `task` on every item in parallel.
+#[cfg_attr(feature = "sections", track_caller)]
 pub fn for_each<I: Send>(items: Vec<I>, task: impl Fn(I) + Sync) {
     map_all(items, task);
 }
 
 /// Runs `task` on every item, with scratch space that tasks reuse.
+#[cfg_attr(feature = "sections", track_caller)]
 pub fn for_each_with<I: Send, W: Send>(
     items: Vec<I>,
     scratch: impl Fn() -> W + Sync,
@@ -161,6 +193,7 @@ pub fn for_each_with<I: Send, W: Send>(
 }
 
 /// As [`try_map`], with scratch space that tasks reuse.
+#[cfg_attr(feature = "sections", track_caller)]
 pub fn try_map_with<T: Send, W: Send>(
     n: usize,
     scratch: impl Fn() -> W + Sync,
@@ -231,6 +264,12 @@ mod tests {
         assert_eq!(results.iter().map(|(index, _)| *index).collect::<Vec<_>>(), [0, 1, 2]);
         assert!(results.iter().all(|(_, threads)| [1, 2].contains(threads)));
         assert_eq!(shares(2, 9).len(), 9);
+    }
+
+    #[test]
+    fn threads_are_limited_however_many_are_asked_for() {
+        assert_eq!((at_most(4, Some(64)), at_most(64, Some(2)), at_most(1, None)), (Some(4), Some(2), Some(1)));
+        assert!(at_most(usize::MAX, None).is_some_and(|threads| threads >= 1));
     }
 
     #[test]

@@ -18,6 +18,9 @@ pub use documents::DocumentTerms;
 pub use gaps::PairGaps;
 pub use sparse::{NonZeros, SparseStatistics, SparseSum, Sums};
 
+/// Number of dense statistics from which adding them up is shared by threads.
+const ADDED: usize = 1 << 16;
+
 /// The expected count and statistics of one component, in the layout of the likelihood.
 #[derive(Debug, Clone, Copy)]
 pub struct Sufficient<'a> {
@@ -244,17 +247,29 @@ impl Summary {
         self.add_statistics(to, other, from, 1.0);
     }
 
-    /// Adds statistics to the component at `k`.
-    pub fn add_sums(&mut self, k: usize, sums: &Sums) {
-        let p = self.n_statistics;
-        match (&mut self.sparse, sums) {
-            (Some(mine), Sums::NonZeros(theirs)) => mine.components[k].add(theirs, 1.0),
-            (Some(mine), Sums::All(theirs)) => mine.components[k].add(&NonZeros::of(theirs), 1.0),
-            (None, Sums::NonZeros(theirs)) => theirs.add_to(&mut self.statistics[k * p..][..p], 1.0),
-            (None, Sums::All(theirs)) => {
-                self.statistics[k * p..][..p].iter_mut().zip(theirs).for_each(|(sum, value)| *sum += value);
-            }
+    /// Adds the statistics of `pieces`, each of the component that it names; those of a component follow each other and
+    /// are added in order.
+    pub fn add_pieces(&mut self, pieces: &[(usize, Sums)]) {
+        let of_components: Vec<&[(usize, Sums)]> = pieces.chunk_by(|a, b| a.0 == b.0).collect();
+        let mut next = of_components.into_iter().peekable();
+        let mut of = |k: usize| next.next_if(|pieces| pieces[0].0 == k);
+        if let Some(mine) = &mut self.sparse {
+            let items = mine.components.iter_mut().enumerate().filter_map(|(k, mine)| Some((mine, of(k)?)));
+            for_each(items.collect(), |(mine, pieces): (&mut NonZeros, &[(usize, Sums)])| {
+                for (_, sums) in pieces {
+                    mine.add(&sums.non_zeros(), 1.0);
+                }
+            });
+            return;
         }
+        let dense = self.statistics.chunks_exact_mut(self.n_statistics.max(1));
+        let items: Vec<_> = dense.enumerate().filter_map(|(k, mine)| Some((mine, of(k)?))).collect();
+        let add = |(mine, pieces): (&mut [f64], &[(usize, Sums)])| {
+            for (_, sums) in pieces {
+                sums.add_to(mine);
+            }
+        };
+        if pieces.len() * self.n_statistics > ADDED { for_each(items, add) } else { items.into_iter().for_each(add) }
     }
 
     fn add_statistics(&mut self, to: usize, other: &Self, from: usize, sign: f64) {

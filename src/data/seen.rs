@@ -7,8 +7,8 @@ use crate::error::{Error, Result};
 use crate::parallel::{blocks, try_map};
 use crate::real::Real;
 
-/// Number of rows that one task checks.
-const BLOCK: usize = 1024;
+/// Number of values that one task checks, about.
+const CHECKED: usize = 16384;
 
 /// A dataset seen in coordinates.
 pub struct SeenRows<'a, F: Real> {
@@ -67,8 +67,9 @@ pub struct SeenBatches<'a, F: Real> {
 /// Refuses sparse rows whose columns are not ascending columns of the table, or whose values are not allowed.
 fn check_unchanged<F: Real>(units: &RowUnits<'_, F>, table: Csr<'_, F>, allowed: &Allowed, batch: usize) -> Result<()> {
     let failed = |message| Error::Source { batch: Some(batch), message };
-    let ranges: Vec<_> = blocks(units.len(), BLOCK).collect();
     let d = units.dimension();
+    let rows = CHECKED * table.starts.len() / table.values.len().max(1);
+    let ranges: Vec<_> = blocks(units.len(), rows.max(1)).collect();
     try_map(ranges.len(), |index| {
         for row in ranges[index].clone().map(|unit| units.row_number(unit)) {
             let mut least = 0;

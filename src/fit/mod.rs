@@ -39,6 +39,11 @@ pub use settings::{Cut, Settings};
 pub use starts::Starts;
 pub use update::Limits;
 
+/// Threads that every run may use, for its births and trees.
+const LEAST_THREADS: usize = 4;
+/// Number of values of the data that occupy one more thread.
+const VALUES_A_THREAD: usize = 10_000;
+
 /// What to fit to which data, and how.
 #[derive(Clone, Copy)]
 pub struct Job<'a, F: Scalar> {
@@ -53,6 +58,15 @@ pub struct Job<'a, F: Scalar> {
 }
 
 impl<F: Scalar> Job<'_, F> {
+    /// The most threads that `n_runs` runs can use. With more, waking threads would take longer than their work: a pass
+    /// over a few thousand numbers is done in a millisecond.
+    pub fn most_threads(&self, n_runs: usize) -> usize {
+        // A stream does not know its number of rows yet.
+        let rows = Some(self.rows.n_rows()).filter(|rows| *rows > 0).unwrap_or(usize::MAX);
+        let values = rows.saturating_mul(self.rows.n_columns());
+        (LEAST_THREADS + values / VALUES_A_THREAD).saturating_mul(n_runs.max(1))
+    }
+
     /// What the kind of units must support.
     fn task(&self) -> Task<'_> {
         let (is_sparse, estimates) = (self.rows.is_sparse(), self.settings.algorithm.estimates());

@@ -15,6 +15,7 @@ use crate::local_step::{ByScore, Chunk, FromLabels, Keep, LocalStep, Tap};
 use crate::mcmc::{Hierarchy, HierarchyPlan, Method, RowTable, Target, TreeCut};
 use crate::model::Estimated;
 use crate::moves::MANY_ROWS;
+use crate::parallel::{n_threads, try_map};
 use crate::parameters::Parameters;
 use crate::process::Partitions;
 use crate::rng::{Choices, Generator, Purpose, stream};
@@ -215,16 +216,21 @@ impl<F: Scalar> Trees<'_, F> {
     ) -> Result<Option<(CutTree, Breadth)>> {
         let mut best: Option<(CutTree, Breadth)> = None;
         let mut n_worse = 0;
-        for breadth in breadths {
-            if n_worse == FALLS {
-                break;
-            }
-            let Some(tree) = self.grown(table, &breadth, 1)? else { break };
-            let most = best.as_ref().map_or(f64::NEG_INFINITY, |(best, _)| best.evidence);
-            let is_clear = tree.evidence < most - CLEAR * table.n_rows() as f64;
-            n_worse = if is_clear { n_worse + 1 } else { 0 };
-            if tree.evidence > most {
-                best = Some((tree, breadth));
+        let breadths: Vec<Breadth> = breadths.into_iter().collect();
+        // With more threads, trees are grown that are not needed after a fall.
+        for some in breadths.chunks(n_threads()) {
+            let trees = try_map(some.len(), |index| self.grown(table, &some[index], 1))?;
+            for (tree, breadth) in trees.into_iter().zip(some) {
+                let Some(tree) = tree else { return Ok(best) };
+                let most = best.as_ref().map_or(f64::NEG_INFINITY, |(best, _)| best.evidence);
+                let is_clear = tree.evidence < most - CLEAR * table.n_rows() as f64;
+                n_worse = if is_clear { n_worse + 1 } else { 0 };
+                if tree.evidence > most {
+                    best = Some((tree, breadth.clone()));
+                }
+                if n_worse == FALLS {
+                    return Ok(best);
+                }
             }
         }
         Ok(best)

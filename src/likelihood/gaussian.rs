@@ -9,7 +9,7 @@ use crate::likelihood::wishart::{
     scales, survives_beside,
 };
 use crate::likelihood::{Frame, FromParameters};
-use crate::linalg::unpack;
+use crate::linalg::unpack_lower;
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::registry::{
     DefaultValue, Entry, Feature, Measure, Measured, PRIOR, Parameter, ParameterKind, RESOLUTION, Range, Support,
@@ -173,11 +173,12 @@ impl NormalWishartModel for Gaussian {
         let average: Vec<f64> = sums.iter().map(|s| s / n).collect();
         let away: Vec<f64> = average.iter().zip(&self.prior.mean).map(|(x, m)| x - m).collect();
         let mean = self.prior.mean.iter().zip(&away).map(|(m, a)| m + n / kappa * a).collect();
-        let mut scale = unpack(d, packed);
+        let mut scale = unpack_lower(d, packed);
         for j in 0..d {
-            for i in 0..d {
-                scale[j * d + i] +=
-                    self.scale[j * d + i] - n * average[i] * average[j] + kappa_0 * n / kappa * away[i] * away[j];
+            let below = j * (d + 1)..(j + 1) * d;
+            let (squares, prior) = (&mut scale[below.clone()], &self.scale[below]);
+            for (((square, prior), mean), from) in squares.iter_mut().zip(prior).zip(&average[j..]).zip(&away[j..]) {
+                *square += prior - n * mean * average[j] + kappa_0 * n / kappa * from * away[j];
             }
         }
         scale.iter_mut().zip(&self.rounding).for_each(|(to, variance)| *to += n * variance);
@@ -188,9 +189,9 @@ impl NormalWishartModel for Gaussian {
         let (n, d) = (component.count, self.origin.len());
         let (sums, packed) = component.statistics.split_at(d);
         let mean: Vec<f64> = sums.iter().map(|s| s / n).collect();
-        let mut scatter = unpack(d, packed);
+        let mut scatter = unpack_lower(d, packed);
         for j in 0..d {
-            for i in 0..d {
+            for i in j..d {
                 scatter[j * d + i] -= n * mean[i] * mean[j];
             }
             scatter[j * d + j] += n * blur[j];

@@ -9,7 +9,7 @@ use crate::likelihood::wishart::{
     scales, survives_beside,
 };
 use crate::likelihood::{Frame, FromParameters};
-use crate::linalg::unpack;
+use crate::linalg::unpack_lower;
 use crate::parameters::{Parameters, Value, table};
 use crate::registry::{
     DefaultValue, Entry, Feature, Measure, Measured, PRIOR, Parameter, ParameterKind, RESOLUTION, Range, Support,
@@ -127,7 +127,7 @@ impl NormalWishartModel for ZeroMeanGaussian {
     }
 
     fn posterior(&self, component: Sufficient<'_>) -> Result<NormalWishart> {
-        let mut scale = unpack(self.origin.len(), component.statistics);
+        let mut scale = unpack_lower(self.origin.len(), component.statistics);
         scale.iter_mut().zip(&self.scale).for_each(|(s, b)| *s += b);
         scale.iter_mut().zip(&self.rounding).for_each(|(s, variance)| *s += component.count * variance);
         NormalWishart::new(self.prior.dof + component.count, 0.0, self.origin.clone(), scale)
@@ -135,7 +135,7 @@ impl NormalWishartModel for ZeroMeanGaussian {
 
     fn most_likely(&self, component: Sufficient<'_>, blur: &[f64]) -> Result<NormalWishart> {
         let d = self.origin.len();
-        let mut scatter = unpack(d, component.statistics);
+        let mut scatter = unpack_lower(d, component.statistics);
         scatter.iter_mut().step_by(d + 1).zip(blur).for_each(|(value, variance)| *value += component.count * variance);
         NormalWishart::new(component.count, 0.0, self.origin.clone(), scatter)
     }

@@ -3,6 +3,7 @@
 use pulp::{Simd, WithSimd};
 
 use crate::linalg::few_columns::{FEW_COLUMNS, FewColumns};
+use crate::linalg::mirror;
 use crate::simd::{Instructions, Lines, VECTORS};
 
 /// Length of a packed lower triangle.
@@ -196,21 +197,35 @@ const fn column_start(d: usize, column: usize) -> usize {
     column * d - column * (column + 1) / 2
 }
 
+/// The diagonal of a packed lower triangle.
+pub fn packed_diagonal(d: usize, packed: &[f64]) -> impl Iterator<Item = f64> + '_ {
+    (0..d).map(move |column| packed[column_start(d, column) + column])
+}
+
 /// Expands a packed lower triangle to the full symmetric matrix, column-major.
 ///
 /// # Panics
 /// If the length of the triangle is not [`packed_len`].
 pub fn unpack(d: usize, packed: &[f64]) -> Vec<f64> {
-    let mut full = vec![0.0; d * d];
-    let mut next = packed.iter();
-    for column in 0..d {
-        for row in column..d {
-            let value = *next.next().expect("a packed triangle has d (d + 1) / 2 values");
-            full[column * d + row] = value;
-            full[row * d + column] = value;
-        }
-    }
+    let mut full = unpack_lower(d, packed);
+    mirror(d, &mut full);
     full
+}
+
+/// As [`unpack`], with zeros above the diagonal.
+///
+/// # Panics
+/// If the length of the triangle is not [`packed_len`].
+pub fn unpack_lower(d: usize, packed: &[f64]) -> Vec<f64> {
+    let mut lower = Vec::with_capacity(d * d);
+    let mut rest = packed;
+    for column in 0..d {
+        let (below, others) = rest.split_at(d - column);
+        lower.resize(column * (d + 1), 0.0);
+        lower.extend_from_slice(below);
+        rest = others;
+    }
+    lower
 }
 
 #[cfg(test)]

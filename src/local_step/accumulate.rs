@@ -19,6 +19,8 @@ use crate::suffstats::{SparseSum, Summary, Sums};
 
 /// Number of pairs per task. A large component is cut into pieces of this size, so that threads can share it.
 const PIECE: usize = 8192;
+/// Number of rows whose base measures one task computes.
+const READ: usize = 4096;
 /// Number of rows gathered and multiplied at a time, so that they stay in a core's cache.
 const GATHERED: usize = 256;
 
@@ -56,11 +58,12 @@ pub(super) fn accumulate<F: Scalar>(
         let (component, range) = &pieces[index];
         Ok(sum_piece(step, chunk, pairs, *component, range.clone(), work))
     })?;
-    for ((k, _), piece) in pieces.iter().zip(sums) {
+    for ((k, _), piece) in pieces.iter().zip(&sums) {
         summary.counts[*k] += piece.count;
         summary.entropies[*k] += piece.entropy;
-        summary.add_sums(*k, &piece.statistics);
     }
+    let statistics = sums.into_iter().map(|piece| piece.statistics);
+    summary.add_pieces(&pieces.into_iter().map(|(k, _)| k).zip(statistics).collect::<Vec<_>>());
     summary.mass += sum(masses);
     if let Some(log_weight) = step.assign.tail_log_weight() {
         let unit = |&row: &u32| chunk.order.units[row as usize] - chunk.first;
@@ -82,7 +85,7 @@ pub(super) fn accumulate<F: Scalar>(
 fn base_measure<F: Scalar>(step: &LocalStep<'_, F>, chunk: ChunkUnits<'_, F>, masses: &[f64]) -> f64 {
     let mut values = vec![0.0; masses.len()];
     let d = step.likelihood.dimension();
-    let items = values.chunks_mut(BLOCK).zip(blocks(masses.len(), BLOCK)).collect();
+    let items = values.chunks_mut(READ).zip(blocks(masses.len(), READ)).collect();
     for_each(items, |(out, range): (&mut [f64], Range<usize>)| {
         let read = Read { units: &chunk.order.units[range.clone()], block: chunk.rows.slice(range, d), places: &[] };
         chunk.units.log_base_measures(step.likelihood, read, out);

@@ -7,6 +7,7 @@
 mod accumulate;
 mod assign;
 mod bounds;
+mod buffers;
 mod documents;
 mod gather;
 mod nodes;
@@ -24,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use crate::component::ComponentId;
 use crate::error::Result;
 use crate::likelihood::Likelihood;
-use crate::parallel::{Cancel, for_each_with};
+use crate::parallel::{Cancel, blocks, for_each, for_each_with, map};
 use crate::responsibilities::{Responsibilities, TopL, best_of};
 use crate::scoring::{PairBounds, Scratch};
 use crate::simd::Scalar;
@@ -35,13 +36,14 @@ pub use accumulate::pair_gap;
 pub use assign::{Assign, BlockMut, ByScore, FromLabels, FromPairs, FromTable, Listed, OfShares, OneEach, RawScores};
 pub use bounds::Bounds;
 use bounds::Known;
+pub use buffers::Buffers;
 pub use documents::{ByDocument, DocumentCounts, DocumentOptions, Documented, Restarts, TopicTable};
 pub use gather::Gather;
 pub use nodes::{
     BatchTree, Behind, Frontier, Judging, NodeUnits, OpeningCandidate, OpeningRule, STANDING, TreeOptions, units_of,
 };
 use order::{Order, Places};
-use pairs::{Pairs, Sorting};
+use pairs::Sorting;
 pub use state::LocalState;
 pub use tap::{Chunk, OwnOrder, Tap};
 pub use units::{Read, Units};
@@ -51,6 +53,8 @@ pub use words::DocumentWords;
 const BLOCK: usize = 240;
 /// Block size when distance bounds are kept. Large enough that the rows that need one component fill whole SIMD groups.
 const BOUNDED_BLOCK: usize = 1920;
+/// Number of units whose best components one task writes down, and whose log normalisers it sums.
+const NOTED: usize = 1024;
 /// Minimum number of blocks of a chunk, so that threads can share them.
 const BOUNDED_BLOCKS: usize = 32;
 
@@ -151,6 +155,20 @@ impl<F: Scalar> LocalStep<'_, F> {
     pub fn run_compact(
         &self,
         units: &dyn Units<F>,
+        state: Option<&mut LocalState>,
+        taps: &mut [&mut dyn Tap],
+    ) -> Result<Outcome> {
+        self.run_in(&mut Buffers::default(), units, state, taps)
+    }
+
+    /// As [`LocalStep::run_compact`], in buffers of an earlier run.
+    ///
+    /// # Errors
+    /// As [`LocalStep::run_compact`].
+    pub fn run_in(
+        &self,
+        buffers: &mut Buffers<F>,
+        units: &dyn Units<F>,
         mut state: Option<&mut LocalState>,
         taps: &mut [&mut dyn Tap],
     ) -> Result<Outcome> {
@@ -164,13 +182,10 @@ impl<F: Scalar> LocalStep<'_, F> {
         let n_columns = self.ids.len() + usize::from(self.assign.tail_log_weight().is_some());
         // Sparse rows are not copied and need no room.
         let size = chunk_rows(self.assign.usual_width(), if units.is_sparse() { 1 } else { d });
-        let mut read: Vec<F> = Vec::new();
-        let mut responsibilities = Responsibilities::zeros(size.min(units.len()), width);
-        let mut scored = Responsibilities::zeros(0, width);
+        let Buffers { read, responsibilities, scored, leaders, pairs } = buffers;
+        (responsibilities.width, scored.width) = (width, width);
         let mut evaluated = 0;
-        let mut pairs = Pairs::default();
         let mut best = vec![None; if state.is_some() { units.len() } else { 0 }];
-        let mut leaders: Vec<u32> = Vec::new();
         // With a tail, base measures apply only to the mass outside the tail.
         let has_tail = self.assign.tail_log_weight().is_some();
         let base = state.as_deref_mut().and_then(|state| *state.log_base_measure_mut()).filter(|_| !has_tail);
@@ -183,32 +198,29 @@ impl<F: Scalar> LocalStep<'_, F> {
             let known = bounds.map(|bounds| bounds.known(index, range.clone(), self.ids));
             let mut values = vec![0; known.as_ref().map_or(0, |known| known.drifts.len() * order.units.len())];
             leaders.resize(if state.is_some() { range.len() } else { 0 }, 0);
-            let out = ChunkMut { read: &mut read, responsibilities: &mut responsibilities, leaders: &mut leaders };
+            let out = ChunkMut { read, responsibilities, leaders };
             evaluated += self.assign_chunk(units, &order, range.start, out, known.as_ref(), &mut values)?;
             // Most taps need responsibilities in row order; the accumulation works with either order.
             let is_restored = taps.iter().any(|tap| tap.needs_order());
             if is_restored {
-                order.restore(&mut responsibilities, &mut scored);
+                order.restore(responsibilities, scored);
             }
             let places = if is_restored { Places::default() } else { order.places() };
             let list: Vec<u32> = (range.start as u32..range.end as u32).collect();
             let masses = units.masses(&list);
-            let of_unit = |(unit, mass): (usize, &f64)| mass * responsibilities.log_normalizers[places.of(unit)];
-            log_normalizer += masses.iter().enumerate().map(of_unit).sum::<f64>();
-            tap::show(taps, units, &list, &responsibilities, places)?;
+            log_normalizer += sum_of_log_normalizers(&masses, &responsibilities.log_normalizers, places);
+            tap::show(taps, units, &list, responsibilities, places)?;
             if self.keep != Keep::Nothing {
-                let (responsibilities, order, masses) = (&responsibilities, &order, &masses);
+                let (responsibilities, order, masses) = (&*responsibilities, &order, &masses);
                 let is_compact = self.assign.is_compact();
                 pairs.sort(Sorting { responsibilities, places, order, masses, k: n_columns, is_compact });
                 let mut numbers = Vec::new();
-                let rows = units.rows(&order.units, &read, &mut numbers);
+                let rows = units.rows(&order.units, read, &mut numbers);
                 let chunk = ChunkUnits { units, first: range.start as u32, rows, order, places, base };
-                accumulate::accumulate(self, chunk, masses, responsibilities, &pairs, &mut summary)?;
+                accumulate::accumulate(self, chunk, masses, responsibilities, pairs, &mut summary)?;
             }
             if let Some(state) = state.as_deref_mut() {
-                for (&unit, &leader) in order.units.iter().zip(&leaders) {
-                    best[unit as usize] = self.ids.get(leader as usize).copied();
-                }
+                self.note_best(&mut best[range.clone()], leaders, order.places());
                 if let Some(bounds) = state.bounds_mut() {
                     bounds.put(index, range.start, order.units, self.ids, values);
                 }
@@ -225,6 +237,16 @@ impl<F: Scalar> LocalStep<'_, F> {
         let work =
             Work { pairs: units.len() * n_columns, evaluated, units: units.len(), restarts: Restarts::default() };
         Ok(Outcome { summary: summary.compact(), log_normalizer, work })
+    }
+
+    /// Writes down the best component of each unit of a chunk.
+    fn note_best(&self, best: &mut [Option<ComponentId>], leaders: &[u32], places: Places<'_>) {
+        let items = best.chunks_mut(NOTED).zip(blocks(leaders.len(), NOTED)).collect();
+        for_each(items, |(best, units): (&mut [Option<ComponentId>], Range<usize>)| {
+            for (best, unit) in best.iter_mut().zip(units) {
+                *best = self.ids.get(leaders[places.of(unit)] as usize).copied();
+            }
+        });
     }
 
     /// Whether units contribute only to the statistics of the columns that they store.
@@ -292,6 +314,13 @@ impl<F: Scalar> LocalStep<'_, F> {
         )?;
         Ok(n_evaluated.iter().sum())
     }
+}
+
+/// Sum over the units of a chunk of mass times log normaliser, nats.
+fn sum_of_log_normalizers(masses: &[f64], log_normalizers: &[f64], places: Places<'_>) -> f64 {
+    let noted: Vec<_> = blocks(masses.len(), NOTED).collect();
+    let of_unit = |unit: usize| masses[unit] * log_normalizers[places.of(unit)];
+    map(noted.len(), |block| noted[block].clone().map(of_unit).sum::<f64>()).iter().sum()
 }
 
 /// Splits a list at the given ends.

@@ -7,11 +7,11 @@ use crate::parallel::{blocks, for_each};
 use crate::responsibilities::Responsibilities;
 
 /// Number of units whose pairs one task sorts.
-const SORTED: usize = 2048;
+const SORTED: usize = 512;
 
 /// The (unit, responsibility) pairs of a chunk, sorted by component and then by unit; those of the tail come last. Zero
 /// responsibilities and units of zero mass are left out.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Pairs {
     blocks: Vec<BlockPairs>,
     /// Number of pairs of each component.
@@ -21,7 +21,7 @@ pub(super) struct Pairs {
 }
 
 /// The pairs of consecutive units.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct BlockPairs {
     /// Position of each pair's unit among the rows of the chunk.
     rows: Vec<u32>,

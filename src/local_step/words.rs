@@ -1,8 +1,14 @@
 //! The distinct words of documents as units. A document is a group that a visit never splits (mathematics 11.1).
 
+use std::ops::Range;
+
 use crate::data::{Csr, CsrRows, RowBlock, RowUnits, Sample, SparseRows};
 use crate::local_step::Units;
+use crate::parallel::{blocks, map};
 use crate::simd::Scalar;
+
+/// Number of documents whose words one task collects.
+const COLLECTED: usize = 32;
 
 /// The words of the documents of a batch, in order. A word with count c in a document of weight w is a unit of mass c
 /// w, whose row has a single one, in the column of the word.
@@ -27,19 +33,37 @@ pub struct DocumentWords<F> {
 impl<F: Scalar> DocumentWords<F> {
     /// Collects the words in the rows of a batch; zeros are left out.
     pub fn of(documents: &RowUnits<'_, F>) -> Self {
-        let n = documents.len();
+        let ranges: Vec<_> = blocks(documents.len(), COLLECTED).collect();
+        let mut parts = map(ranges.len(), |index| Self::of_some(documents, ranges[index].clone())).into_iter();
+        let mut all = parts.next().unwrap_or_else(|| Self::of_some(documents, 0..0));
+        for part in parts {
+            let before = all.words.len();
+            all.starts.extend(part.starts[1..].iter().map(|start| before + start));
+            all.words.extend(part.words);
+            all.counts.extend(part.counts);
+            all.masses.extend(part.masses);
+            all.weights.extend(part.weights);
+        }
+        all.row_starts = (0..=all.words.len() as u64).collect();
+        all.ones = vec![F::from_f64(1.0); all.words.len()];
+        all
+    }
+
+    /// The same for some documents, without what does not depend on their words.
+    fn of_some(documents: &RowUnits<'_, F>, some: Range<usize>) -> Self {
         let mut all = Self {
             n_columns: documents.dimension(),
             starts: vec![0],
             words: Vec::new(),
             counts: Vec::new(),
             masses: Vec::new(),
-            weights: (0..n).map(|document| documents.mass(document)).collect(),
+            weights: some.clone().map(|document| documents.mass(document)).collect(),
             row_starts: Vec::new(),
             ones: Vec::new(),
         };
-        let (zeros, mut row) = (vec![F::ZERO; all.n_columns], Vec::new());
-        for document in 0..n {
+        let is_sparse = documents.csr().is_some();
+        let (zeros, mut row) = (vec![F::ZERO; if is_sparse { 0 } else { all.n_columns }], Vec::new());
+        for (place, document) in some.enumerate() {
             if let Some(table) = documents.csr() {
                 all.take(table.entries(documents.row_number(document), all.n_columns));
             } else {
@@ -47,12 +71,10 @@ impl<F: Scalar> DocumentWords<F> {
                 documents.read(std::iter::once(document), &zeros, &mut row);
                 all.take((0..).zip(row.iter().copied()));
             }
-            let weight = all.weights[document];
-            all.masses.extend(all.counts[all.starts[document]..].iter().map(|count| count * weight));
+            let weight = all.weights[place];
+            all.masses.extend(all.counts[all.starts[place]..].iter().map(|count| count * weight));
             all.starts.push(all.words.len());
         }
-        all.row_starts = (0..=all.words.len() as u64).collect();
-        all.ones = vec![F::from_f64(1.0); all.words.len()];
         all
     }
 

@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::parallel::for_each;
+
 /// The statistics that have changed since the total was lent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changes {
@@ -21,11 +23,11 @@ impl Changes {
     /// Adds further changes.
     #[must_use]
     pub fn and(mut self, columns: &[Vec<u32>]) -> Self {
-        for (changed, more) in self.columns.iter_mut().zip(columns) {
+        for_each(self.columns.iter_mut().zip(columns).collect(), |(changed, more): (&mut Vec<u32>, &Vec<u32>)| {
             changed.extend_from_slice(more);
             changed.sort_unstable();
             changed.dedup();
-        }
+        });
         self
     }
 }

@@ -117,17 +117,19 @@ pub(super) fn deal<F: Scalar>(
         }
     }
     let blocks = list(look, &targets);
-    let dealt = try_map(proposals.len(), |proposal| {
-        let one = |soft: usize, width: usize| {
-            let of_blocks = || blocks.iter().flat_map(|block| block.of(2 * proposal + soft));
-            let (units, shares) = of_blocks().copied().unzip();
-            deal_one(look, scorers[proposal].as_ref(), proposal, List { units, shares, ..List::default() }, width)
-        };
-        let ((mut summary, hard), (divided, soft)) = (one(0, 1)?, one(1, most_parts(look.sparsity))?);
+    let width = most_parts(look.sparsity);
+    let mut dealt = try_map(2 * proposals.len(), |number| {
+        let (units, shares) = blocks.iter().flat_map(|block| block.of(number)).copied().unzip();
+        let (proposal, width) = (number / 2, if number % 2 == 0 { 1 } else { width });
+        deal_one(look, scorers[proposal].as_ref(), proposal, List { units, shares, ..List::default() }, width)
+    })?
+    .into_iter();
+    let (mut parts, mut lists) = (Vec::new(), Vec::new());
+    while let (Some((mut summary, hard)), Some((divided, soft))) = (dealt.next(), dealt.next()) {
         summary.add(&divided)?;
-        Ok((summary, [hard, soft]))
-    })?;
-    let (parts, lists) = dealt.into_iter().unzip();
+        parts.push(summary);
+        lists.push([hard, soft]);
+    }
     Ok(Dealt { parts, lists, targets })
 }
 

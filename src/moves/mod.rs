@@ -61,6 +61,7 @@ pub use plan::{Findings, Found, Plan, Proposal};
 pub use planning::Planning;
 pub use refit::RowCopies;
 pub use round::Round;
+pub use row_pairs::RowShares;
 pub(crate) use seeding::part_labels;
 pub use seen::Seen;
 pub use settling::Settling;

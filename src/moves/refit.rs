@@ -16,9 +16,9 @@ use crate::global_step::Globals;
 use crate::local_step::{Assign, ByScore, Keep, LocalStep, OfShares, Units, units_of};
 use crate::memo::Memo;
 use crate::model::Model;
-use crate::moves::row_pairs::RowPairs;
+use crate::moves::row_pairs::{RowPairs, RowShares};
 use crate::moves::{Judge, Visited, is_gain, tried};
-use crate::parallel::{Cancel, map, try_map};
+use crate::parallel::{Cancel, try_map};
 use crate::responsibilities::Sparsity;
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
@@ -38,7 +38,7 @@ pub struct RowCopies {
     /// The batch of each row.
     pub batches: Vec<u32>,
     /// For each row, its components or parts and their responsibilities, without the tail.
-    pub responsibilities: Vec<Vec<(ComponentId, f64)>>,
+    pub shares: RowShares,
 }
 
 impl RowCopies {
@@ -47,51 +47,59 @@ impl RowCopies {
         let look = visited.look;
         let mut rows = Sample::default();
         look.units.copy_into(units, &mut rows);
-        let responsibilities = map(units.len(), |index| visited.responsibilities(units[index] as usize));
-        Self { rows, batches: vec![look.batch as u32; units.len()], responsibilities }
+        let shares =
+            RowShares::by_block(units.len(), |row, shares| shares.push(visited.responsibilities(units[row] as usize)));
+        Self { rows, batches: vec![look.batch as u32; units.len()], shares }
     }
 
     /// Adds copies of other rows.
     pub fn append(&mut self, other: Self) {
         self.rows.append(other.rows);
         self.batches.extend(other.batches);
-        self.responsibilities.extend(other.responsibilities);
+        self.shares.append(other.shares);
     }
 
     /// Drops rows without a responsibility for any component that `is_needed`.
     pub(super) fn keep_rows_of(&mut self, is_needed: impl Fn(&ComponentId) -> bool) {
-        let all = 0..self.responsibilities.len();
-        let left: Vec<usize> =
-            all.filter(|&row| self.responsibilities[row].iter().any(|(id, _)| is_needed(id))).collect();
-        *self = Self {
-            rows: self.rows.pick(&left),
-            batches: left.iter().map(|&row| self.batches[row]).collect(),
-            responsibilities: left.iter().map(|&row| self.responsibilities[row].clone()).collect(),
-        };
+        let all = 0..self.batches.len();
+        let left: Vec<usize> = all.filter(|&row| self.shares.of(row).any(|(id, _)| is_needed(&id))).collect();
+        if left.len() == self.batches.len() {
+            return;
+        }
+        let mut shares = RowShares::default();
+        for &row in &left {
+            shares.push(self.shares.of(row));
+        }
+        let batches = left.iter().map(|&row| self.batches[row]).collect();
+        *self = Self { rows: self.rows.pick(&left), batches, shares };
     }
 
     /// Replaces components and parts by their owners.
     pub(super) fn resolve(&mut self, owner: &BTreeMap<ComponentId, ComponentId>) {
-        for pairs in &mut self.responsibilities {
-            let mut sums: BTreeMap<ComponentId, f64> = BTreeMap::new();
-            for &(id, value) in pairs.iter() {
-                *sums.entry(owner.get(&id).copied().unwrap_or(id)).or_insert(0.0) += value;
-            }
-            *pairs = sums.into_iter().collect();
-        }
+        let all = &self.shares;
+        self.shares = RowShares::by_block(self.batches.len(), |row, shares| {
+            let mut pairs: Vec<(ComponentId, f64)> =
+                all.of(row).map(|(id, value)| (owner.get(&id).copied().unwrap_or(id), value)).collect();
+            pairs.sort_by_key(|(id, _)| *id);
+            shares.push(
+                pairs.chunk_by(|a, b| a.0 == b.0).map(|same| (same[0].0, same.iter().map(|(_, value)| value).sum())),
+            );
+        });
     }
 
     /// Whether these can be copies of rows of `n_batches` batches, since files may hold anything.
     pub(super) fn fits(&self, n_batches: usize) -> bool {
         let n = self.rows.len();
-        let lengths = (self.batches.len(), self.responsibilities.len());
-        self.rows.fits() && lengths == (n, n) && self.batches.iter().all(|&batch| (batch as usize) < n_batches)
+        self.rows.fits()
+            && self.batches.len() == n
+            && self.shares.fits(n)
+            && self.batches.iter().all(|&batch| (batch as usize) < n_batches)
     }
 
     /// The rows with a responsibility for a component.
     fn rows_of(&self, id: ComponentId) -> Vec<usize> {
-        let has = |row: &usize| self.responsibilities[*row].iter().any(|(other, value)| *other == id && *value > 0.0);
-        (0..self.responsibilities.len()).filter(has).collect()
+        let has = |row: &usize| self.shares.of(*row).any(|(other, value)| other == id && value > 0.0);
+        (0..self.batches.len()).filter(has).collect()
     }
 }
 
@@ -103,15 +111,25 @@ pub(super) struct Refit<'a, F: Scalar> {
     pub judge: &'a Judge<'a, F>,
 }
 
-/// Result for a component.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum RefitOutcome {
-    /// It was deleted, with this gain, nats.
-    Accepted(f64),
+/// What deleting a component would do.
+pub(super) enum Trial {
+    /// It is a gain.
+    Gain(Box<Deletion>),
     /// The gain of the others does not compensate for it.
     NoGain,
     /// Too many rows have a responsibility for it.
     TooManyRows,
+}
+
+/// A deletion that is a gain, as long as no other is carried out.
+pub(super) struct Deletion {
+    gone: ComponentId,
+    /// Its rows among the copies.
+    list: Vec<usize>,
+    /// Their new responsibilities.
+    dealt: RowShares,
+    /// Gain, nats.
+    pub gain: f64,
 }
 
 /// Summaries without the component, and the rows' new responsibilities.
@@ -121,49 +139,38 @@ struct Without {
 }
 
 impl<F: Scalar> Refit<'_, F> {
-    /// Deletes a component if that raises the bound.
+    /// Tries to delete a component.
     ///
     /// # Errors
     /// [`crate::Error::Numerical`].
-    pub fn try_without(
-        &self,
-        memo: &mut Memo,
-        edits: &mut EditLog,
-        gone: ComponentId,
-        copies: &mut RowCopies,
-    ) -> Result<RefitOutcome> {
+    pub fn try_without(&self, total: &Summary, gone: ComponentId, copies: &RowCopies) -> Result<Trial> {
         // All other components may already have been deleted.
-        if memo.total().n_components() < 2 {
-            return Ok(RefitOutcome::NoGain);
+        if total.n_components() < 2 {
+            return Ok(Trial::NoGain);
         }
         let list = copies.rows_of(gone);
         if list.len() > MAX_ROWS {
-            return Ok(RefitOutcome::TooManyRows);
+            return Ok(Trial::TooManyRows);
         }
-        let total = memo.total();
-        let places: HashMap<ComponentId, u32> = total.ids.iter().copied().zip(0..).collect();
+        let places = places(total);
         let rows = copies.rows.pick(&list);
         let units = units_of(self.model.likelihood.as_ref(), &rows);
-        let before = RowPairs::of(&copies.responsibilities, &list, &places);
+        let before = RowPairs::of(&copies.shares, &list, &places);
         let taken = self.sum(units.as_ref(), &total.ids, &before.assign(), None)?;
         let trial = || {
             let after = self.deal(total, gone, units.as_ref(), &before, &taken)?;
             let gain = change(self.judge, total, &after.total, &taken, gone)?;
             Ok((after, gain))
         };
-        let Some((after, gain)) = tried(trial())? else { return Ok(RefitOutcome::NoGain) };
+        let Some((after, gain)) = tried(trial())? else { return Ok(Trial::NoGain) };
         let gain = match gain {
             Some(gain) => gain,
             // A component without rows contributes nothing, so deleting it loses nothing.
             None if list.is_empty() => 0.0,
-            None => return Ok(RefitOutcome::NoGain),
+            None => return Ok(Trial::NoGain),
         };
         let dealt = after.pairs.by_row(&after.total.ids);
-        self.carry_out(memo, &places, copies, &list, dealt)?;
-        let edit = Edit::Delete { id: gone };
-        memo.apply(&edit)?;
-        edits.push(edit);
-        Ok(RefitOutcome::Accepted(gain))
+        Ok(Trial::Gain(Box::new(Deletion { gone, list, dealt, gain })))
     }
 
     /// Reassigns rows, whose current contribution is `taken`, to the other components.
@@ -209,16 +216,19 @@ impl<F: Scalar> Refit<'_, F> {
         Ok(Without { total, pairs })
     }
 
-    /// Gives the listed rows the responsibilities `dealt`, and updates the summaries of their batches.
-    fn carry_out(
+    /// Deletes a component: gives its rows their new responsibilities, and updates the summaries of their batches.
+    ///
+    /// # Errors
+    /// [`crate::Error::Numerical`].
+    pub fn carry_out(
         &self,
         memo: &mut Memo,
-        places: &HashMap<ComponentId, u32>,
+        edits: &mut EditLog,
+        deletion: &Deletion,
         copies: &mut RowCopies,
-        list: &[usize],
-        mut dealt: Vec<Vec<(ComponentId, f64)>>,
     ) -> Result<()> {
-        let ids = memo.total().ids.clone();
+        let Deletion { gone, list, dealt, .. } = deletion;
+        let (ids, places) = (memo.total().ids.clone(), places(memo.total()));
         let mut of_batch: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         for (index, &row) in list.iter().enumerate() {
             of_batch.entry(copies.batches[row]).or_default().push(index);
@@ -227,16 +237,16 @@ impl<F: Scalar> Refit<'_, F> {
             let rows: Vec<usize> = indices.iter().map(|&index| list[index]).collect();
             let picked = copies.rows.pick(&rows);
             let units = units_of(self.model.likelihood.as_ref(), &picked);
-            let minus =
-                self.sum(units.as_ref(), &ids, &RowPairs::of(&copies.responsibilities, &rows, places).assign(), None)?;
-            for &index in &indices {
-                copies.responsibilities[list[index]] = std::mem::take(&mut dealt[index]);
-            }
-            let plus =
-                self.sum(units.as_ref(), &ids, &RowPairs::of(&copies.responsibilities, &rows, places).assign(), None)?;
+            let sum = |pairs: &RowPairs| self.sum(units.as_ref(), &ids, &pairs.assign(), None);
+            let minus = sum(&RowPairs::of(&copies.shares, &rows, &places))?;
+            let plus = sum(&RowPairs::of(dealt, &indices, &places))?;
             memo.amend(batch as usize, &minus.scale(-1.0))?;
             memo.amend(batch as usize, &plus)?;
         }
+        copies.shares.replace(list, dealt);
+        let edit = Edit::Delete { id: *gone };
+        memo.apply(&edit)?;
+        edits.push(edit);
         Ok(())
     }
 
@@ -259,6 +269,11 @@ impl<F: Scalar> Refit<'_, F> {
         (summary.mass, summary.log_base_measure) = (0.0, 0.0);
         Ok(summary)
     }
+}
+
+/// The position of each component.
+fn places(total: &Summary) -> HashMap<ComponentId, u32> {
+    total.ids.iter().copied().zip(0..).collect()
 }
 
 /// The change of the bound, if it is a gain. Only components with a previous or new responsibility for the rows have

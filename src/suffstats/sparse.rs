@@ -1,5 +1,7 @@
 //! Sparse statistics: only nonzero values are stored for each component, as batches of sparse rows produce them.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 /// Sparse statistics by component.
@@ -98,6 +100,10 @@ impl NonZeros {
 
     /// Adds the values of another component, times `sign`. Each sum is rounded as it would be in dense statistics.
     pub fn add(&mut self, other: &Self, sign: f64) {
+        if self.columns.is_empty() {
+            *self = other.scaled(sign);
+            return;
+        }
         let room = self.columns.len() + other.columns.len();
         let (mut columns, mut values) = (Vec::with_capacity(room), Vec::with_capacity(room));
         let (mut mine, mut theirs) = (0, 0);
@@ -148,6 +154,24 @@ pub enum Sums {
     All(Vec<f64>),
     /// The nonzero sums.
     NonZeros(NonZeros),
+}
+
+impl Sums {
+    /// The nonzero sums.
+    pub fn non_zeros(&self) -> Cow<'_, NonZeros> {
+        match self {
+            Self::All(sums) => Cow::Owned(NonZeros::of(sums)),
+            Self::NonZeros(sums) => Cow::Borrowed(sums),
+        }
+    }
+
+    /// Adds them to all sums.
+    pub fn add_to(&self, all: &mut [f64]) {
+        match self {
+            Self::All(sums) => all.iter_mut().zip(sums).for_each(|(sum, value)| *sum += value),
+            Self::NonZeros(sums) => sums.add_to(all, 1.0),
+        }
+    }
 }
 
 impl Default for Sums {

@@ -1,11 +1,11 @@
 //! A batch as a visitor sees it, and options of its local step.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 
 use crate::data::{BatchSource, RowUnits};
 use crate::error::Result;
 use crate::global_step::Globals;
-use crate::local_step::{Assign, ByScore, Keep, LocalState, LocalStep, Outcome, Tap, Units};
+use crate::local_step::{Assign, Buffers, ByScore, Keep, LocalState, LocalStep, Outcome, Tap, Units};
 use crate::model::Model;
 use crate::parallel::Cancel;
 use crate::responsibilities::Sparsity;
@@ -36,6 +36,8 @@ pub struct Batch<'a, F: Scalar> {
     /// Checked between blocks.
     pub cancel: &'a Cancel,
     source: &'a dyn BatchSource<F>,
+    /// Of its local steps.
+    buffers: &'a RefCell<Buffers<F>>,
     rows: OnceCell<RowUnits<'a, F>>,
 }
 
@@ -47,8 +49,9 @@ impl<'a, F: Scalar> Batch<'a, F> {
         source: &'a dyn BatchSource<F>,
         options: LocalOptions,
         cancel: &'a Cancel,
+        buffers: &'a RefCell<Buffers<F>>,
     ) -> Self {
-        Self { index, model, options, cancel, source, rows: OnceCell::new() }
+        Self { index, model, options, cancel, source, buffers, rows: OnceCell::new() }
     }
 
     /// The rows of the batch, which are loaded at the first call.
@@ -98,6 +101,6 @@ impl<'a, F: Scalar> Batch<'a, F> {
     ) -> Result<Outcome> {
         let likelihood = self.model.likelihood.as_ref();
         let step = LocalStep { likelihood, ids: &globals.ids, assign, keep: self.options.keep, cancel: self.cancel };
-        step.run_compact(units, state, taps)
+        step.run_in(&mut self.buffers.borrow_mut(), units, state, taps)
     }
 }

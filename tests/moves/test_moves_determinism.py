@@ -42,6 +42,20 @@ def test_threads_of_other_models(process: Any) -> None:
     assert one.n_components > 1
 
 
+@pytest.mark.parametrize("threads", [1, 2, 3, 8])
+def test_equal_components_are_deleted_one_by_one(threads: int) -> None:
+    """Each of three components of a cluster can go, and so can two of them, but not all three."""
+    rng = np.random.default_rng(4)
+    cluster = rng.integers(4, size=600)
+    rows = rng.normal(scale=20.0, size=(4, 2))[cluster] + rng.normal(size=(600, 2))
+    # With the same statistics in each, all deletions gain the same.
+    thirds = 3 * cluster + rng.integers(3, size=600)
+    found = fit((sb.Delete(),), rows, init=thirds, threads=threads)
+    assert found.n_components == 4
+    assert len(set(zip(found.predict(rows), cluster, strict=True))) == 4
+    assert bits(found, rows) == bits(fit((sb.Delete(),), rows, init=thirds, threads=1), rows)
+
+
 @every_set
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.one_in(3)

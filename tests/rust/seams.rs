@@ -1,5 +1,6 @@
 //! Uses each seam for later capabilities once.
 
+use std::cell::RefCell;
 use std::time::Instant;
 
 use crate::common::{clustered, distance, globals_of_rows, model};
@@ -14,7 +15,7 @@ use stickbreak::fitted::StopReason;
 use stickbreak::global_step::Globals;
 use stickbreak::identity::Identity;
 use stickbreak::likelihood::Density;
-use stickbreak::local_step::{Chunk, Keep, LocalState, Tap};
+use stickbreak::local_step::{Buffers, Chunk, Keep, LocalState, Tap};
 use stickbreak::memo::Memo;
 use stickbreak::model::Model;
 use stickbreak::moves::Plan;
@@ -47,8 +48,8 @@ fn visit(
     globals: &Globals,
     edits: &EditLog,
 ) -> Summary {
-    let cancel = Cancel::default();
-    let batch = Batch::new(batch, model, source, OPTIONS, &cancel);
+    let (cancel, buffers) = (Cancel::default(), RefCell::default());
+    let batch = Batch::new(batch, model, source, OPTIONS, &cancel, &buffers);
     visits.visit(&batch, globals, edits, &mut []).expect("in memory").summary
 }
 
@@ -83,6 +84,39 @@ fn a_reorder_moves_no_batch_and_changes_only_the_allocation() {
     assert_eq!(summary.ids, memo.total().ids);
     memo.replace(1, summary).expect("same components");
     assert!(collapsed(&model, memo.total()).expect("definite").total() >= after.total() - 1e-9);
+}
+
+/// A visit of a batch, in these buffers, that keeps `width` components of each row.
+fn visit_in(
+    buffers: &RefCell<Buffers<f64>>,
+    model: &Model<f64>,
+    source: &dyn BatchSource<f64>,
+    width: usize,
+) -> Summary {
+    let globals = globals_of_rows(model, &clustered::<f64>(N, D, K, 1), D, K);
+    let options = LocalOptions { sparsity: Sparsity::Limited(width), ..OPTIONS };
+    let cancel = Cancel::default();
+    let batch = Batch::new(0, model, source, options, &cancel, buffers);
+    let edits = EditLog::with_components(K);
+    let mut visits = RowVisits::new(source.n_batches().expect("known"));
+    // The second visit scores rows in another order.
+    visits.visit(&batch, &globals, &edits, &mut []).expect("in memory");
+    visits.visit(&batch, &globals, &edits, &mut []).expect("in memory").summary
+}
+
+#[test]
+fn what_earlier_visits_left_in_buffers_changes_nothing() {
+    let rows = clustered::<f64>(N, D, K, 1);
+    let table = DenseRows::new(&rows, D);
+    let model = model("Gaussian", "DirichletProcess", K, &rows, D);
+    let sources = [1, 7, 3].map(|n| ArrayBatches::new(&table, None, n, Some(0), 0).expect("of 600"));
+    let buffers = RefCell::default();
+    for width in [5, 1, 3, 2] {
+        for source in &sources {
+            let fresh = visit_in(&RefCell::default(), &model, source, width);
+            assert_eq!(visit_in(&buffers, &model, source, width), fresh);
+        }
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use stickbreak::fit::{Job, Starts};
+use stickbreak::parallel::at_most;
 
 use crate::arrays::{AnyData, weights, with_data};
 use crate::reports::GivenObserver;
@@ -31,11 +32,14 @@ pub fn fit(
     let resumed = observer.checkpoint.as_ref().map(GivenCheckpoint::read).unwrap_or_default();
     let starts = Starts { seeds: &settings.seeds, in_turn: observer.in_turn };
     let reports = observer.reports();
-    let fitted = with_data!(rows, weights, |data| run(py, settings.threads, observer.show(), |cancel, events| {
+    let fitted = with_data!(rows, weights, |data| {
         let job = Job { specification: &specification, rows: &data, init: &init, settings: &run_settings };
-        let fitted = job.best_of(starts, resumed, &reports(events), cancel)?;
-        Ok(if cancel.check().is_err() { fitted.interrupted() } else { fitted })
-    }))?;
+        let threads = at_most(job.most_threads(settings.seeds.len()), settings.threads);
+        run(py, threads, observer.show(), |cancel, events| {
+            let fitted = job.best_of(starts, resumed, &reports(events), cancel)?;
+            Ok(if cancel.check().is_err() { fitted.interrupted() } else { fitted })
+        })
+    })?;
     // An interrupt after the last check would be raised in Python, where the fit would be lost.
     match py.check_signals() {
         Err(error) if error.is_instance_of::<PyKeyboardInterrupt>(py) => Ok(FitState::new(fitted.interrupted())),

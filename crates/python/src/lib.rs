@@ -19,6 +19,8 @@ mod registry;
 mod reports;
 mod run;
 mod sampling;
+#[cfg(feature = "sections")]
+mod sections;
 mod settings;
 mod specification;
 mod state;
@@ -65,5 +67,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(instructions::force_instructions, module)?)?;
     module.add_function(wrap_pyfunction!(density::density, module)?)?;
     module.add_class::<density::DensityState>()?;
+    #[cfg(feature = "sections")]
+    module.add_function(wrap_pyfunction!(sections::log_sections, module)?)?;
     module.add_class::<state::FitState>()
 }

@@ -139,7 +139,8 @@ def fit(
     seed : int
         Decides every random choice; 0 to 2**64 - 1.
     threads : int, optional
-        The number of threads. Default: one for every core.
+        The number of threads. Default: one for every core. A small table takes fewer, which do not have to wait for
+        each other.
     sample_weight : array_like of shape (n,), optional
         Row weights, at least 0, with a sum from 1e-100 to 1e12. A row of weight 2 counts as two equal rows.
     missing : {"error", "marginalize"}

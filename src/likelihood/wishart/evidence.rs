@@ -7,7 +7,9 @@ use crate::likelihood::mean_evidence::{MeanTerm, mean_precision};
 use crate::likelihood::ridge::FLOOR;
 use crate::likelihood::wishart::model::NormalWishartModel;
 use crate::likelihood::wishart::normal_wishart::NormalWishart;
-use crate::linalg::{cholesky, log_determinant_from_cholesky, symmetric_eigen};
+use crate::linalg::{
+    add_gram_of_lower, cholesky, log_determinant_from_cholesky, mirror, multiply, symmetric_eigen, transposed,
+};
 use crate::parallel::try_map;
 use crate::parameters::{Parameters, Value, table};
 use crate::registry::Range;
@@ -20,7 +22,7 @@ const CHUNK: usize = 16;
 /// Sums over the posteriors of components.
 struct PrecisionMoments {
     number: f64,
-    /// sum nu B^-1, (D, D).
+    /// sum nu B^-1, (D, D), column-major; zero above the diagonal.
     mean: Vec<f64>,
     /// sum E ln |Lambda|.
     log: f64,
@@ -55,22 +57,8 @@ impl PrecisionMoments {
         let d = posterior.dimension();
         self.number += times;
         self.log += times * posterior.expected_log_determinant();
-        self.add_inverse(&posterior.inverse_factor(), times * posterior.dof, d);
-    }
-
-    /// Adds a multiple of B^-1 = T^T T with the lower triangle T = L^-1.
-    fn add_inverse(&mut self, factor: &[f64], times: f64, d: usize) {
-        for j in 0..d {
-            let left = &factor[j * d..][..d];
-            for i in j..d {
-                let right = &factor[i * d..][..d];
-                let value: f64 = left[i..].iter().zip(&right[i..]).map(|(a, b)| a * b).sum();
-                self.mean[j * d + i] += times * value;
-                if i > j {
-                    self.mean[i * d + j] += times * value;
-                }
-            }
-        }
+        // B^-1 = L^-T L^-1.
+        add_gram_of_lower(d, &posterior.inverse_factor(), times * posterior.dof, &mut self.mean);
     }
 
     /// Estimates nu_0 together with its optimal scale.
@@ -116,36 +104,29 @@ fn decompose(d: usize, matrix: &mut [f64]) -> Result<()> {
     cholesky(d, matrix).map_err(failed)
 }
 
-/// Inverts a positive definite matrix.
+/// Inverts a positive definite matrix, of which only the lower triangle is read.
 fn inverse(d: usize, matrix: &[f64]) -> Result<Vec<f64>> {
     let distribution = NormalWishart::new(1.0, 0.0, vec![0.0; d], matrix.to_vec())?;
-    let mut sum = PrecisionMoments::none(d);
-    sum.add_inverse(&distribution.inverse_factor(), 1.0, d);
-    Ok(sum.mean)
+    let mut inverse = vec![0.0; d * d];
+    add_gram_of_lower(d, &distribution.inverse_factor(), 1.0, &mut inverse);
+    mirror(d, &mut inverse);
+    Ok(inverse)
 }
 
 /// Eigenvalues and eigenvectors of `F^-1 M F^-T`: M in the metric of the initial scale, whose factor is F.
 fn seen_from(start: &NormalWishart, matrix: &[f64]) -> Result<(Vec<f64>, Vec<f64>)> {
     let d = start.dimension();
-    let half = start.solve_lower_matrix(matrix);
-    let turned: Vec<f64> = (0..d * d).map(|index| half[index % d * d + index / d]).collect();
+    let turned = transposed(d, &start.solve_lower_matrix(matrix));
     symmetric_eigen(d, &start.solve_lower_matrix(&turned))
 }
 
 /// The matrix with these eigenvalues and eigenvectors in the metric of the initial scale.
 fn of_eigen(start: &NormalWishart, values: &[f64], vectors: &[f64]) -> Vec<f64> {
     let d = start.dimension();
-    let mut matrix = vec![0.0; d * d];
-    for (value, vector) in values.iter().zip(vectors.chunks_exact(d)) {
-        let lifted: Vec<f64> =
-            (0..d).map(|i| (0..=i).map(|j| start.factor[j * d + i] * vector[j]).sum::<f64>()).collect();
-        for j in 0..d {
-            for i in 0..d {
-                matrix[j * d + i] += value * lifted[i] * lifted[j];
-            }
-        }
-    }
-    matrix
+    let lifted = multiply(d, &start.factor, vectors);
+    let mut scaled = lifted.clone();
+    scaled.chunks_exact_mut(d).zip(values).for_each(|(vector, value)| vector.iter_mut().for_each(|x| *x *= value));
+    multiply(d, &scaled, &transposed(d, &lifted))
 }
 
 /// The scale that maximises the evidence among scales with eigenvalues of at least `floor`, in the metric of the
@@ -278,8 +259,9 @@ fn dual_scale<M: NormalWishartModel>(
     let prior = model.prior();
     let (d, scale) = (prior.dimension(), prior.scale());
     let dofs: f64 = occupied.iter().map(|component| prior.dof + component.count).sum();
-    let half = product(d, &scale, &moments.mean);
-    let both = product(d, &half, &scale);
+    let mut mean = moments.mean.clone();
+    mirror(d, &mut mean);
+    let both = multiply(d, &multiply(d, &scale, &mean), &scale);
     let q: Vec<f64> = scale.iter().zip(&both).map(|(b, bmb)| dofs * b - bmb).collect();
     let (mut values, vectors) = seen_from(start, &symmetric(d, &q))?;
     let n: f64 = occupied.iter().map(|component| component.count).sum();
@@ -290,18 +272,7 @@ fn dual_scale<M: NormalWishartModel>(
     Ok(symmetric(d, &of_eigen(start, &values, &vectors)))
 }
 
-/// `a b` of two column-major matrices.
-fn product(d: usize, a: &[f64], b: &[f64]) -> Vec<f64> {
-    let mut out = vec![0.0; d * d];
-    for (out, column) in out.chunks_exact_mut(d).zip(b.chunks_exact(d)) {
-        for (a, value) in a.chunks_exact(d).zip(column) {
-            out.iter_mut().zip(a).for_each(|(sum, x)| *sum += x * value);
-        }
-    }
-    out
-}
-
 /// The mean of a matrix and its transpose.
 fn symmetric(d: usize, matrix: &[f64]) -> Vec<f64> {
-    (0..d * d).map(|index| 0.5 * (matrix[index] + matrix[index % d * d + index / d])).collect()
+    matrix.iter().zip(transposed(d, matrix)).map(|(a, b)| 0.5 * (a + b)).collect()
 }

@@ -14,7 +14,7 @@ use crate::likelihood::{
     AtPoint, Conjugate, Density, Draw, Estimate, Evidence, FromParameters, Laws, Likelihood, Metric, ParameterDraws,
     ParameterSource, PointEstimates, RowDraws, RowSource, Scores, Seeding, Urn,
 };
-use crate::linalg::{add_moments, packed_len, unpack};
+use crate::linalg::{add_moments, packed_diagonal, packed_len, transposed, unpack};
 use crate::objective::Objective;
 use crate::parallel::try_map;
 use crate::parameters::{Parameters, Value, table, vector};
@@ -153,10 +153,10 @@ impl<M: NormalWishartModel> Conjugate for M {
         if sums.is_empty() || component.count <= f64::MIN_POSITIVE {
             return true;
         }
-        let (d, squares) = (sums.len(), unpack(sums.len(), packed));
-        let diagonal = |matrix: &[f64], j: usize| matrix[j * (d + 1)];
+        let d = sums.len();
         self.posterior(component).is_ok_and(|posterior| {
-            (0..d).all(|j| diagonal(&posterior.factor, j).powi(2) >= LEAST_SHARE * diagonal(&squares, j))
+            let pivots = posterior.factor.iter().step_by(d + 1);
+            pivots.zip(packed_diagonal(d, packed)).all(|(pivot, square)| pivot.powi(2) >= LEAST_SHARE * square)
         })
     }
 
@@ -213,8 +213,7 @@ impl<M: NormalWishartModel> PointEstimates for M {
             }
             scatter[j * d + j] += n * blur.get(j).unwrap_or(&0.0);
         }
-        let half = wishart.solve_lower_matrix(&scatter);
-        let turned: Vec<f64> = (0..d * d).map(|index| half[index % d * d + index / d]).collect();
+        let turned = transposed(d, &wishart.solve_lower_matrix(&scatter));
         let trace: f64 = wishart.solve_lower_matrix(&turned).iter().step_by(d + 1).sum();
         Ok(AtPoint {
             log_likelihood: 0.5 * (n * wishart.log_determinant_at(times) - times * trace),

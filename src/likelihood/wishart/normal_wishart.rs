@@ -11,7 +11,10 @@ use rand_distr::{ChiSquared, Distribution, StandardNormal};
 use crate::error::{Error, Result};
 use crate::laws::{Elliptical, Law};
 use crate::likelihood::{Estimate, ParameterSource, RowSource, row_by_row};
-use crate::linalg::{LANES, LowerMatrix, cholesky, invert_lower, log_determinant_from_cholesky, solve_lower};
+use crate::linalg::{
+    LANES, LowerMatrix, cholesky, invert_lower, log_determinant_from_cholesky, solve_lower, solve_lower_matrix,
+    square_of_lower, transposed,
+};
 use crate::rng::Generator;
 use crate::scoring::{Link, Quadratic};
 use crate::special::{ln_gamma, ln_multivariate_gamma, multivariate_digamma};
@@ -80,19 +83,9 @@ impl NormalWishart {
         self.mean.len()
     }
 
-    /// The full matrix B, row by row.
+    /// The full matrix B.
     pub fn scale(&self) -> Vec<f64> {
-        let d = self.dimension();
-        let l = &self.factor;
-        let mut full = vec![0.0; d * d];
-        for i in 0..d {
-            for j in 0..=i {
-                let value = (0..=j).map(|k| l[k * d + i] * l[k * d + j]).sum();
-                full[i * d + j] = value;
-                full[j * d + i] = value;
-            }
-        }
-        full
+        square_of_lower(self.dimension(), &self.factor)
     }
 
     /// c(lambda) without `D/2 ln 2 pi - D/2 ln kappa`: the log-normaliser of the Wishart.
@@ -145,11 +138,10 @@ impl NormalWishart {
         solved.iter().map(|x| x * x).sum()
     }
 
-    /// L^-1 M for a lower-triangular M, column-major.
+    /// L^-1 M, column-major.
     pub fn solve_lower_matrix(&self, other: &[f64]) -> Vec<f64> {
-        let d = self.dimension();
         let mut solved = other.to_vec();
-        solved.chunks_exact_mut(d).for_each(|column| solve_lower(d, &self.factor, column));
+        solve_lower_matrix(self.dimension(), &self.factor, &mut solved);
         solved
     }
 
@@ -210,8 +202,7 @@ impl NormalWishart {
             return 0.0;
         }
         // tr(L^-1 D L^-T).
-        let half = self.solve_lower_matrix(covariance);
-        let turned: Vec<f64> = (0..d * d).map(|index| half[index % d * d + index / d]).collect();
+        let turned = transposed(d, &self.solve_lower_matrix(covariance));
         0.5 * self.dof * self.solve_lower_matrix(&turned).iter().step_by(d + 1).sum::<f64>()
     }
 

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::component::ComponentId;
 use crate::error::Result;
-use crate::moves::refit::{MAX_ROWS, Refit, RefitOutcome};
+use crate::moves::refit::{MAX_ROWS, Refit, Trial};
 use crate::moves::{Move, MoveKind, MoveState, Payload, Planning, Report, RowCopies, RunShape, Settling, Visited};
-use crate::parallel::map;
+use crate::parallel::{map, n_threads, try_map};
 use crate::parameters::Parameters;
 use crate::registry::{DefaultValue, Entry, Parameter, ParameterKind};
 use crate::simd::Scalar;
@@ -135,7 +135,7 @@ impl<F: Scalar> Move<F> for Delete {
         Ok(Payload::new(all))
     }
 
-    /// Tries the candidates one by one, and deletes a component at once if that raises the bound.
+    /// Tries the candidates in order, and deletes a component at once if that raises the bound.
     fn settle(&self, settling: &mut Settling<'_, '_, F>) -> Result<Report> {
         let wanted: Candidates = settling.state.plan.wanted.take(&KIND)?;
         let CandidateRows { mut copies, crowded, .. } = settling.state.found.payloads.take(&KIND)?;
@@ -150,17 +150,27 @@ impl<F: Scalar> Move<F> for Delete {
         let Settling { round, judge, memo, edits, state, pass, .. } = settling;
         let refit = Refit { model: &round.model, sparsity: round.sparsity, margin: round.margin, judge };
         let (mut gain, mut accepted, mut no_gain, mut too_many) = (0.0, 0, 0, crowded.len());
-        for &id in &candidates {
-            match refit.try_without(memo, edits, id, &mut copies)? {
-                RefitOutcome::Accepted(one) => {
-                    (gain, accepted) = (gain + one, accepted + 1);
-                    state.forget(id);
-                    continue;
+        let mut left = candidates.as_slice();
+        while !left.is_empty() {
+            // As many as there are threads are tried under the same components. What is tried after one that gains is
+            // tried again without it, so the result is that of trying one after another.
+            let now = &left[..left.len().min(n_threads())];
+            for (&id, trial) in
+                now.iter().zip(try_map(now.len(), |index| refit.try_without(memo.total(), now[index], &copies))?)
+            {
+                left = &left[1..];
+                match trial {
+                    Trial::Gain(deletion) => {
+                        (gain, accepted) = (gain + deletion.gain, accepted + 1);
+                        refit.carry_out(memo, edits, &deletion, &mut copies)?;
+                        state.forget(id);
+                        break;
+                    }
+                    Trial::NoGain => no_gain += 1,
+                    Trial::TooManyRows => too_many += 1,
                 }
-                RefitOutcome::NoGain => no_gain += 1,
-                RefitOutcome::TooManyRows => too_many += 1,
+                state.memory(&KIND).failed(id, counts[&id], *pass, true);
             }
-            state.memory(&KIND).failed(id, counts[&id], *pass, true);
         }
         for id in &crowded {
             state.memory(&KIND).failed(*id, counts[id], *pass, true);

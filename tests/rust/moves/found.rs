@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use stickbreak::component::{ComponentId, EditLog};
 use stickbreak::data::{Csr, CsrRows, DenseRows, RowUnits, Rows, Sample};
-use stickbreak::moves::{Bag, RowCopies};
+use stickbreak::moves::{Bag, RowCopies, RowShares};
 use stickbreak::rng::{Purpose, key, permutation, stream};
 use stickbreak::suffstats::{PairGaps, Summary};
 
@@ -111,14 +111,16 @@ proptest! {
 fn rows_of_candidates_keep_their_batches_and_pairs() {
     let copies = |batch: u32, rows: std::ops::Range<u32>| RowCopies {
         batches: vec![batch; rows.len()],
-        responsibilities: rows.clone().map(|row| vec![(ComponentId(row), 0.25)]).collect(),
+        shares: RowShares::by_block(rows.len(), |row, shares| {
+            shares.push([(ComponentId(rows.start + row as u32), 0.25)]);
+        }),
         rows: sample(rows),
     };
     let mut found = RowCopies::default();
     found.append(copies(1, 4..7));
     found.append(copies(0, 0..4));
     assert_eq!(found.batches, [1, 1, 1, 0, 0, 0, 0]);
-    let ids: Vec<u32> = found.responsibilities.iter().map(|pairs| pairs[0].0.0).collect();
+    let ids: Vec<u32> = (0..7).map(|row| found.shares.of(row).map(|(id, _)| id.0).sum()).collect();
     assert_eq!(ids, [4, 5, 6, 0, 1, 2, 3]);
     for (position, row) in ids.into_iter().enumerate() {
         let mut values = [0.0; D];

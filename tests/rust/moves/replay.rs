@@ -322,7 +322,7 @@ impl<'a> Replay<'a> {
         let is_listed = |shares: &Shares| candidates.iter().any(|id| shares.contains_key(id));
         let listed: Vec<usize> =
             (0..units.len()).filter(|&unit| is_listed(&self.table[units.row_number(unit)])).collect();
-        assert_eq!(copies.responsibilities.len(), listed.len());
+        assert_eq!(copies.batches.len(), listed.len());
         // Equal rows have equal responsibilities.
         let mut expected: BTreeMap<Vec<u64>, Shares> = BTreeMap::new();
         for unit in listed {
@@ -333,7 +333,8 @@ impl<'a> Replay<'a> {
             expected.insert(bits(units, unit), all);
         }
         let rows = copies.rows.units::<f64>(1.0);
-        for (position, pairs) in copies.responsibilities.iter().enumerate() {
+        for position in 0..copies.batches.len() {
+            let pairs: Vec<(ComponentId, f64)> = copies.shares.of(position).collect();
             let expected = &expected[&bits(&rows, position)];
             assert_eq!(pairs.len(), expected.len(), "{pairs:?} {expected:?}");
             assert!(pairs.iter().all(|(id, value)| (value - expected[id]).abs() <= 1e-11), "{pairs:?} {expected:?}");
