@@ -152,8 +152,8 @@ impl<F: Scalar> Move<F> for Delete {
         let (mut gain, mut accepted, mut no_gain, mut too_many) = (0.0, 0, 0, crowded.len());
         let mut left = candidates.as_slice();
         while !left.is_empty() {
-            // As many as there are threads are tried under the same components. What is tried after one that gains is
-            // tried again without it, so the result is that of trying one after another.
+            // Each thread tries one candidate. After a deletion the later candidates are tried again, because they were
+            // judged with the component that is gone; so the result does not depend on the number of threads.
             let now = &left[..left.len().min(n_threads())];
             for (&id, trial) in
                 now.iter().zip(try_map(now.len(), |index| refit.try_without(memo.total(), now[index], &copies))?)
