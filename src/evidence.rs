@@ -47,17 +47,28 @@ fn of_base<F: Scalar>(model: &Model<F>, summary: &Summary) -> Result<f64> {
 /// The model with a base measure of higher evidence given the current responsibilities, and its gain, nats; `None` if
 /// no better one was found.
 pub fn raise<F: Scalar>(model: &Model<F>, summary: &Summary) -> Option<(Model<F>, f64)> {
+    raise_further(model, summary, TURNS, f64::NEG_INFINITY)
+}
+
+/// As [`raise`], with at most `turns` updates. Gives up once the gain of the last update, made in each turn left, would
+/// not lead to a gain of `least`, because updates gain less and less.
+pub fn raise_further<F: Scalar>(
+    model: &Model<F>,
+    summary: &Summary,
+    turns: usize,
+    least: f64,
+) -> Option<(Model<F>, f64)> {
     if model.base.estimated.is_none() || model.base.is_held {
         return None;
     }
-    over_components(summary.n_components(), summary.n_statistics, || raised(model, summary))
+    over_components(summary.n_components(), summary.n_statistics, || raised(model, summary, turns, least))
 }
 
-fn raised<F: Scalar>(model: &Model<F>, summary: &Summary) -> Option<(Model<F>, f64)> {
+fn raised<F: Scalar>(model: &Model<F>, summary: &Summary, turns: usize, least: f64) -> Option<(Model<F>, f64)> {
     let mut now = of_base(model, summary).ok()?;
     let before = now;
     let mut best = None;
-    for _ in 0..TURNS {
+    for left in (0..turns).rev() {
         let current = best.as_ref().unwrap_or(model);
         // A numerical failure counts as no update: keeping the base measure is always valid.
         let Some((next, value)) = step(current, summary) else { break };
@@ -66,7 +77,8 @@ fn raised<F: Scalar>(model: &Model<F>, summary: &Summary) -> Option<(Model<F>, f
         }
         let gain = value - now;
         (now, best) = (value, Some(next));
-        if gain < LEAST_GAIN * summary.n_components() as f64 {
+        let is_hopeless = least > now - before + gain * left as f64;
+        if is_hopeless || gain < LEAST_GAIN * summary.n_components() as f64 {
             break;
         }
     }
@@ -122,16 +134,15 @@ fn step<F: Scalar>(model: &Model<F>, summary: &Summary) -> Option<(Model<F>, f64
     let next = model.with_base(found).ok()?;
     // A component whose rows are all equal has no scatter. Under large weights its scale is small relative to the
     // rounding of the squares.
-    if !map(components.len(), |k| next.likelihood.survives(components[k])).into_iter().all(|survives| survives) {
-        return None;
-    }
-    let value = of_base(&next, summary).ok()?;
+    let gains = try_map(components.len(), |k| next.likelihood.surviving_marginal(components[k])).ok()?;
+    let value = gains.into_iter().sum::<Option<f64>>()? + guard(&next).ok()?;
     Some((next, value))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::component::ComponentId;
     use crate::data::{DenseRows, Moments, TableRows};
     use crate::grounds::survey;
     use crate::model::Specification;
@@ -180,6 +191,24 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn updates_end_when_their_gains_cannot_reach_what_is_asked() {
+        let model = model("Gaussian");
+        let mut summary = Summary::empty((0..3).map(ComponentId).collect(), 5, false);
+        summary.counts.fill(4.0);
+        for (k, statistics) in summary.statistics.chunks_exact_mut(5).enumerate() {
+            statistics.copy_from_slice(&[k as f64, 1.0, 2.0 + k as f64, 0.5, 3.0]);
+        }
+        let gain = |turns, least| raise_further(&model, &summary, turns, least).expect("a better base measure").1;
+        let (all, once) = (gain(9, f64::NEG_INFINITY), gain(1, f64::NEG_INFINITY));
+        assert!(all > once + 1e-3, "{all} {once}");
+        assert!((raise(&model, &summary).expect("the same").1 - gain(TURNS, f64::NEG_INFINITY)).abs() < 1e-12);
+        // What is within reach is not given up.
+        assert!((gain(9, all - 1e-9) - all).abs() < 1e-12);
+        assert!((gain(9, 10.0 * all) - once).abs() < 1e-12);
+    }
+
     #[test]
     fn columns_have_their_own_divisors_and_certainty_keeps_the_expected_variances() {
         let by = Loosening { divisors: &[4.0, 64.0], certainty: 8.0, precision: 0.01 };

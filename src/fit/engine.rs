@@ -171,7 +171,7 @@ impl<F: Scalar> Engine<'_, F> {
 
     /// Sets the time of the last record to now if there was a search, which may have gone on for long without a pass.
     fn tell_time(&self, position: &mut Position) {
-        if position.search.stage != Stage::Ahead
+        if position.search.best.is_some()
             && let Some(record) = position.history.last_mut()
         {
             record.seconds = position.seconds + self.started.elapsed().as_secs_f64();

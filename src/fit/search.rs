@@ -1,6 +1,6 @@
-//! The search after the moves are exhausted: the moves once more under a loose base measure, then passes under an
-//! estimated one again (mathematics 10.8), then another start, if there is one (10.9), then rearrangements (10.10). The
-//! run ends with the best state.
+//! The search after the moves are exhausted: the moves once more under a loose base measure, if there are few columns,
+//! then passes under an estimated one again (mathematics 10.8), then another start, if there is one (10.9), then
+//! rearrangements (10.10). The run ends with the best state.
 
 use crate::component::Edit;
 use crate::elbo;
@@ -23,6 +23,9 @@ use crate::visits::UnitOptions;
 const LOOSENING: Loosening<'static> = Loosening { divisors: &[16.0], certainty: 1.0, precision: 0.01 };
 /// Number of statistics for each row above which there is no search: its moves would cost more than all passes.
 const WIDE: f64 = 100.0;
+/// Number of statistics for each row above which there is no loose base measure: a component of a few rows would gain
+/// from it, so that components multiply and lead nowhere.
+const MANY_STATISTICS: f64 = 1.0;
 /// Work of a stage as a fraction of the work before the search.
 const SHARE: f64 = 1.0;
 /// The same for more than [`MANY_ROWS`] rows.
@@ -69,7 +72,10 @@ impl<F: Scalar> Engine<'_, F> {
         }
         let mut pulse = Pulse::new(observer, position.history.last().cloned());
         let goes_on = match position.search.stage {
-            Stage::Ahead => self.let_go(position)?,
+            Stage::Ahead => {
+                self.keep_best(position, false)?;
+                self.let_go(position)? || self.start_again(position)? || self.rearrange(position, &mut pulse)?
+            }
             Stage::Loose => {
                 self.estimate_again(position) || self.start_again(position)? || self.rearrange(position, &mut pulse)?
             }
@@ -114,10 +120,13 @@ impl<F: Scalar> Engine<'_, F> {
         Ok(())
     }
 
-    /// Goes on under a loose base measure, if there is one.
+    /// Goes on under a loose base measure, if there is one and rows can do without a certain one.
     fn let_go(&mut self, position: &mut Position) -> Result<bool> {
-        let Some(loose) = evidence::loose(&self.model, position.memo.total(), LOOSENING)? else { return Ok(false) };
-        self.keep_best(position, false)?;
+        let total = position.memo.total();
+        if total.n_statistics as f64 > MANY_STATISTICS * total.mass {
+            return Ok(false);
+        }
+        let Some(loose) = evidence::loose(&self.model, total, LOOSENING)? else { return Ok(false) };
         self.go_on_with(position, Stage::Loose, loose);
         Ok(true)
     }

@@ -125,10 +125,13 @@ pub trait Conjugate: Debug + Send + Sync {
     fn rounding_of_marginal(&self, _: Sufficient<'_>) -> f64 {
         0.0
     }
-    /// Whether the posterior scale keeps enough digits in float64 relative to the squares that are subtracted to form
-    /// the scatter of the component.
-    fn survives(&self, _: Sufficient<'_>) -> bool {
-        true
+    /// [`Conjugate::log_marginal`], or `None` if the posterior scale keeps too few digits in float64 relative to the
+    /// squares that are subtracted to form the scatter of the component.
+    ///
+    /// # Errors
+    /// [`Error::Numerical`] where the posterior has no Cholesky factor.
+    fn surviving_marginal(&self, component: Sufficient<'_>) -> Result<Option<f64>> {
+        self.log_marginal(component).map(Some)
     }
     /// Returns the posterior parameters of all components in the data's own units, under their names in the
     /// specification.

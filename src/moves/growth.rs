@@ -127,7 +127,7 @@ impl<F: Scalar> Settling<'_, '_, F> {
         let parts: Vec<Vec<Summary>> = self.state.found.parts.iter_mut().map(take).collect();
         let looks_ahead = self.looks_ahead && counts.len() <= FEW;
         let settle = parts::Settle { model: &self.round.model, proposals: &proposals, parts: &parts, most };
-        let (settled, ahead) = settle.run(self.memo, self.edits, looks_ahead)?;
+        let (settled, ahead) = settle.run(self.memo, self.edits, looks_ahead.then_some(&self.unedited))?;
         self.ahead = ahead;
         self.owner.extend(settled.owner);
         for (proposal, verdict) in proposals.iter().zip(&settled.verdicts) {

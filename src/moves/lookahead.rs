@@ -1,5 +1,7 @@
 //! Judges edits of the list of components under the base measure that is estimated after them (mathematics 10.7).
 
+use std::cell::Cell;
+
 use crate::error::Result;
 use crate::evidence;
 use crate::model::Model;
@@ -7,8 +9,17 @@ use crate::moves::{Judge, is_gain};
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
-/// Number of updates of the base measure. A pass makes one update, but edits change more at once.
-const TIMES: usize = 3;
+/// Maximum number of updates of the base measure. A pass makes few updates, but edits change more at once.
+const UPDATES: usize = 9;
+
+/// The objective of the components as they are.
+#[derive(Debug, Clone, Copy)]
+pub struct Unedited {
+    /// Under the base measure of the pass.
+    now: f64,
+    /// After estimating the base measure. Edits must reach more.
+    raised: f64,
+}
 
 /// A prefix of a list of edits that together are a gain.
 pub(super) struct Ahead<F: Scalar> {
@@ -20,43 +31,54 @@ pub(super) struct Ahead<F: Scalar> {
     pub gain: f64,
 }
 
-/// Tries the first 1, 2, 4, ..., `n_edits` edits, each time with the base measure estimated after them, and returns the
-/// number with the highest objective. Returns `None` if estimating the base measure for the unedited `total` gains as
-/// much. `after(n)` is the summary after the first n edits; estimation starts from the base measure of `from`.
-///
-/// # Errors
-/// Those of `after`; [`crate::Error::Numerical`].
-pub(super) fn look_ahead<F: Scalar>(
-    model: &Model<F>,
-    from: &Model<F>,
-    total: &Summary,
-    n_edits: usize,
-    after: impl Fn(usize) -> Result<Summary>,
-) -> Result<Option<Ahead<F>>> {
-    let before = objective(model, total)?;
-    let alone = raised(model, total).map_or(before, |(_, objective)| objective);
-    let mut best = None;
-    let mut most = alone;
-    let doubled = std::iter::successors(Some(1), |n| Some(2 * n)).take_while(|n| *n < n_edits);
-    for n in doubled.chain((n_edits > 0).then_some(n_edits)) {
-        let Some((model, objective)) = raised(from, &after(n)?) else { continue };
-        if objective > most && is_gain(objective - alone, [alone]) {
-            most = objective;
-            best = Some(Ahead { n_edits: n, model, gain: objective - before });
+impl Unedited {
+    /// Computes the objective unless it is `known`.
+    ///
+    /// # Errors
+    /// [`crate::Error::Numerical`].
+    pub(super) fn of<F: Scalar>(known: &Cell<Option<Self>>, model: &Model<F>, total: &Summary) -> Result<Self> {
+        if let Some(unedited) = known.get() {
+            return Ok(unedited);
         }
+        let now = objective(model, total)?;
+        let gain = evidence::raise_further(model, total, UPDATES, f64::NEG_INFINITY).map_or(0.0, |(_, gain)| gain);
+        let unedited = Self { now, raised: now + gain };
+        known.set(Some(unedited));
+        Ok(unedited)
     }
-    Ok(best)
+
+    /// Tries the first 1, 2, 4, ..., `n_edits` edits, each time with the base measure estimated after them, and returns
+    /// the number with the highest objective. `after(n)` is the summary after the first n edits; estimation starts from
+    /// the base measure of `from`. Returns `None` if no number of edits is a gain.
+    ///
+    /// # Errors
+    /// Those of `after`.
+    pub(super) fn look_ahead<F: Scalar>(
+        self,
+        from: &Model<F>,
+        n_edits: usize,
+        after: impl Fn(usize) -> Result<Summary>,
+    ) -> Result<Option<Ahead<F>>> {
+        let (mut best, mut most) = (None, self.raised);
+        let doubled = std::iter::successors(Some(1), |n| Some(2 * n)).take_while(|n| *n < n_edits);
+        for n in doubled.chain((n_edits > 0).then_some(n_edits)) {
+            let Some((model, objective)) = raised(from, &after(n)?, most) else { continue };
+            if objective > most && is_gain(objective - self.raised, [self.raised]) {
+                most = objective;
+                best = Some(Ahead { n_edits: n, model, gain: objective - self.now });
+            }
+        }
+        Ok(best)
+    }
 }
 
-/// The model with the base measure estimated for these components, and its objective. `None` if it cannot be computed.
-fn raised<F: Scalar>(model: &Model<F>, total: &Summary) -> Option<(Model<F>, f64)> {
-    let mut model = model.clone();
-    for _ in 0..TIMES {
-        let Some((next, _)) = evidence::raise(&model, total) else { break };
-        model = next;
-    }
-    let objective = objective(&model, total).ok()?;
-    Some((model, objective))
+/// The model with the base measure estimated for these components, and its objective. Gives up where the objective will
+/// not exceed `most`. `None` if it cannot be computed.
+fn raised<F: Scalar>(model: &Model<F>, total: &Summary, most: f64) -> Option<(Model<F>, f64)> {
+    let before = objective(model, total).ok()?;
+    let (model, gain) =
+        evidence::raise_further(model, total, UPDATES, most - before).unwrap_or_else(|| (model.clone(), 0.0));
+    Some((model, before + gain))
 }
 
 fn objective<F: Scalar>(model: &Model<F>, total: &Summary) -> Result<f64> {

@@ -7,6 +7,7 @@
 //! L*(N') - L*(N)` with `cum(S) = c(lambda_0 + S) - c(lambda_0)`, where the gap of two groups is the sum of the gaps of
 //! their parts. There is no cancellation, because gaps are never negative.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use crate::component::{ComponentId, Edit, EditLog, position};
@@ -15,7 +16,7 @@ use crate::evidence;
 use crate::memo::Memo;
 use crate::model::Model;
 use crate::moves::judge::choices;
-use crate::moves::lookahead::{Ahead, look_ahead};
+use crate::moves::lookahead::{Ahead, Unedited};
 use crate::moves::{Judge, Part, Proposal, is_gain, tried};
 use crate::parallel::try_map;
 use crate::simd::Scalar;
@@ -121,16 +122,23 @@ struct Choice {
 
 impl<'a, F: Scalar> Settle<'a, F> {
     /// Judges every proposal by itself and accepts those that raise the bound, the best first, each with its best
-    /// grouping. If none does and `looks_ahead` is set, accepts those that together raise the objective under a
+    /// grouping. If none does and the place of the objective without
+    /// edits is given, accepts those that together raise the objective under a
     /// re-estimated base measure, and returns the model with that base measure.
-    pub fn run(&self, memo: &mut Memo, edits: &mut EditLog, looks_ahead: bool) -> Result<(Settled, Option<Model<F>>)> {
+    pub fn run(
+        &self,
+        memo: &mut Memo,
+        edits: &mut EditLog,
+        unedited: Option<&Cell<Option<Unedited>>>,
+    ) -> Result<(Settled, Option<Model<F>>)> {
         let n = self.proposals.len();
         let mut settled = Settled { verdicts: vec![Verdict::NoGain; n], gain: 0.0, owner: BTreeMap::new() };
         let mut candidates = try_map(n, |index| self.candidate(memo.total(), index))?;
         let mut choice = self.by_themselves(memo.total(), &candidates, &mut settled.verdicts);
         let mut ahead = None;
-        if choice.chosen.is_empty() && looks_ahead && n > 0 {
-            (choice, ahead) = self.together(memo.total(), &mut candidates)?;
+        if let Some(known) = unedited.filter(|_| choice.chosen.is_empty() && n > 0) {
+            let unedited = Unedited::of(known, self.model, memo.total())?;
+            (choice, ahead) = self.together(memo.total(), &mut candidates, unedited)?;
         }
         settled.gain = choice.gain;
         let (mut new, mut accepted) = (Vec::new(), Vec::new());
@@ -200,7 +208,12 @@ impl<'a, F: Scalar> Settle<'a, F> {
 
     /// The proposals that together are a gain under a re-estimated base measure. The groupings are chosen first under
     /// an uncertain base measure, and then again under the estimated one.
-    fn together(&self, total: &Summary, candidates: &mut [Candidate<'_>]) -> Result<(Choice, Option<Model<F>>)> {
+    fn together(
+        &self,
+        total: &Summary,
+        candidates: &mut [Candidate<'_>],
+        unedited: Unedited,
+    ) -> Result<(Choice, Option<Model<F>>)> {
         let unsure = evidence::unsure(self.model, total)?;
         let tail = total.tail.map_or(0.0, |tail| tail.count);
         let mut best_so_far: Option<(Choice, Ahead<F>)> = None;
@@ -223,7 +236,7 @@ impl<'a, F: Scalar> Settle<'a, F> {
             let chosen: Vec<(usize, usize)> =
                 promised.into_iter().map(|(_, candidate, level)| (candidate, level)).collect();
             let after = |n: usize| edited(total, candidates, &chosen[..n]);
-            let Some(ahead) = look_ahead(self.model, &unsure, total, chosen.len(), after)? else { break };
+            let Some(ahead) = unedited.look_ahead(&unsure, chosen.len(), after)? else { break };
             if best_so_far.as_ref().is_some_and(|(_, best)| best.gain >= ahead.gain) {
                 break;
             }

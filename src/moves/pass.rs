@@ -1,5 +1,6 @@
 //! The moves of one pass: planned before it, fed by its visits, and settled after it.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::component::{ComponentId, EditLog, position};
@@ -105,6 +106,7 @@ impl<F: Scalar> Round<'_, F> {
             touched: BTreeSet::new(),
             fresh: BTreeSet::new(),
             looks_ahead,
+            unedited: Cell::new(None),
             ahead: None,
             undone: false,
         };

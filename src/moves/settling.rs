@@ -1,10 +1,12 @@
 //! The inputs of moves at the end of a pass.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::component::{ComponentId, EditLog};
 use crate::memo::Memo;
 use crate::model::Model;
+use crate::moves::lookahead::Unedited;
 use crate::moves::{Judge, MoveState, Round};
 use crate::simd::Scalar;
 
@@ -30,6 +32,8 @@ pub struct Settling<'s, 'a, F: Scalar> {
     pub fresh: BTreeSet<ComponentId>,
     /// Whether edits may be judged under a re-estimated base measure, because nothing else is left to try.
     pub looks_ahead: bool,
+    /// The objective before such edits, once it is known.
+    pub unedited: Cell<Option<Unedited>>,
     /// The model with the re-estimated base measure, if such edits were carried out. They end the moves of the pass.
     pub ahead: Option<Model<F>>,
     /// Whether the pass has been undone. Its findings then refer to responsibilities that no longer exist.

@@ -51,6 +51,18 @@ def test_a_grid_of_clusters() -> None:
     assert found.n_occupied == 40
 
 
+def test_components_do_not_multiply_where_rows_are_few_and_columns_many() -> None:
+    """Under a loose prior 28 more births of components of a few rows would be accepted, all for nothing."""
+    generator = np.random.default_rng(0)
+    centres, labels = 2.0 * generator.normal(size=(6, 60)), generator.integers(6, size=600)
+    found = default(centres[labels] + generator.normal(size=(600, 60)))
+    best = max(record.objective for record in found.history)
+    after = [record for record in found.history if record.objective > best - 1e-6 * abs(best)][1:]
+    assert found.n_components == 6
+    assert after
+    assert not any(move.accepted for record in after for move in record.moves)
+
+
 def test_a_grid_of_clusters_without_trees() -> None:
     """Trees take no weights, so the loose prior must find the clusters, and be estimated again after that."""
     found = check_found(*clusters(grid(5, 8), 25, 0.5, seed=0), sample_weight=np.ones(1000))

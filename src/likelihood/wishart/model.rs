@@ -147,17 +147,16 @@ impl<M: NormalWishartModel> Conjugate for M {
         self.posterior(component).map_or(f64::INFINITY, |posterior| posterior.rounding_of_cumulant())
     }
 
-    fn survives(&self, component: Sufficient<'_>) -> bool {
+    fn surviving_marginal(&self, component: Sufficient<'_>) -> Result<Option<f64>> {
+        let posterior = self.posterior(component)?;
         let (sums, packed) = component.statistics.split_at(self.n_sums());
-        // Squares about zero lose no digits, because nothing is subtracted.
-        if sums.is_empty() || component.count <= f64::MIN_POSITIVE {
-            return true;
-        }
         let d = sums.len();
-        self.posterior(component).is_ok_and(|posterior| {
-            let pivots = posterior.factor.iter().step_by(d + 1);
-            pivots.zip(packed_diagonal(d, packed)).all(|(pivot, square)| pivot.powi(2) >= LEAST_SHARE * square)
-        })
+        // Squares about zero lose no digits, because nothing is subtracted.
+        let mut pivots = posterior.factor.iter().step_by(d + 1).zip(packed_diagonal(d, packed));
+        let survives = d == 0
+            || component.count <= f64::MIN_POSITIVE
+            || pivots.all(|(pivot, square)| pivot.powi(2) >= LEAST_SHARE * square);
+        Ok(survives.then(|| posterior.cumulant_above(self.prior())))
     }
 
     fn posterior_parameters(&self, components: &[Sufficient<'_>]) -> Result<Parameters> {

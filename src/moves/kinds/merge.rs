@@ -1,5 +1,6 @@
 //! Merges: replace two components by one, judged from summaries alone (mathematics 4.5).
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
@@ -9,7 +10,7 @@ use crate::error::Result;
 use crate::memo::Memo;
 use crate::model::Model;
 use crate::moves::judge::choices;
-use crate::moves::lookahead::{Ahead, look_ahead};
+use crate::moves::lookahead::{Ahead, Unedited};
 use crate::moves::nearest::nearest;
 use crate::moves::weighing::Weighing;
 use crate::moves::{
@@ -146,7 +147,8 @@ impl<F: Scalar> Move<F> for Merge {
         let pairs = &ranking.pairs;
         let mut merged = merge(&settling.judge, settling.memo, settling.edits, pairs, &settling.touched)?;
         if merged.accepted.is_empty() && settling.looks_ahead {
-            let (accepted, ahead) = merge_together(&settling.round.model, settling.memo, settling.edits, pairs)?;
+            let Settling { round, memo, edits, unedited, .. } = settling;
+            let (accepted, ahead) = merge_together(&round.model, memo, edits, pairs, unedited)?;
             merged.overlap -= accepted.len();
             (merged.accepted, merged.gain) = (accepted, ahead.as_ref().map_or(0.0, |ahead| ahead.gain));
             settling.ahead = ahead.map(|ahead| ahead.model);
@@ -336,6 +338,7 @@ fn merge_together<F: Scalar>(
     memo: &mut Memo,
     edits: &mut EditLog,
     pairs: &[IdPair],
+    known: &Cell<Option<Unedited>>,
 ) -> Result<(Vec<IdPair>, Option<Ahead<F>>)> {
     let (total, judge) = (memo.total(), Judge::new(model));
     let mut taken = BTreeSet::new();
@@ -351,7 +354,7 @@ fn merge_together<F: Scalar>(
         after.apply_all(&edits_of(&merges[..n]))?;
         Ok(after)
     };
-    let ahead = look_ahead(model, model, total, merges.len(), after)?;
+    let ahead = Unedited::of(known, model, total)?.look_ahead(model, merges.len(), after)?;
     let n = ahead.as_ref().map_or(0, |ahead| ahead.n_edits);
     merges.truncate(n);
     Ok((carry_out(memo, edits, merges)?, ahead))
