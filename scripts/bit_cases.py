@@ -22,6 +22,9 @@ from scipy.sparse import csr_array
 
 import stickbreak as sb
 
+# Threads of every fit and query that does not say its own; `scripts/bits.py --threads` sets it.
+THREADS = 1
+
 Rows = NDArray[Any]
 Make = Callable[[int], Any]
 
@@ -152,7 +155,7 @@ def memoized(**options: Any) -> sb.Memoized:
 
 def case(name: str, rows: Any, likelihood: Any, algorithm: Any, *, process: Any = None, **overrides: Any) -> Case:
     """Return a case of one call of `fit`, by default in one thread; `process` may be a function."""
-    options = {"seed": 3, "threads": 1, "progress": False} | overrides
+    options = {"seed": 3, "threads": THREADS, "progress": False} | overrides
 
     def make() -> sb.Fit:
         chosen = process() if callable(process) else process or sb.DirichletProcess()
@@ -262,7 +265,7 @@ def of_sources(folder: Path) -> Iterator[Case]:
                 model = sb.Mixture(likelihood=likelihood)
                 chosen = memoized(shuffle=False, moves=moves)
                 make = functools.partial(
-                    sb.fit, model, source, chosen, n_components=6, seed=3, threads=1, progress=False
+                    sb.fit, model, source, chosen, n_components=6, seed=3, threads=THREADS, progress=False
                 )
                 yield Case(f"{name} {dtype} {type(likelihood).__name__}", rows, make)
 
@@ -295,7 +298,7 @@ def of_starts() -> Iterator[Case]:
     """Every `init`, and several starts."""
     rows = table("real", n=400)
     first = sb.fit(
-        sb.Mixture(likelihood=sb.Gaussian()), rows, memoized(), n_components=5, seed=1, threads=1, progress=False
+        sb.Mixture(likelihood=sb.Gaussian()), rows, memoized(), n_components=5, seed=1, threads=THREADS, progress=False
     )
     shares = np.random.default_rng(2).dirichlet(np.full(6, 0.3), size=len(rows))
     starts: dict[str, Any] = {
@@ -357,7 +360,7 @@ def of_updates() -> Iterator[Case]:
 
 
 def _updated(first: Case, rows: Any, options: dict[str, Any]) -> Any:
-    return first.make().update(rows, max_passes=3, tol=0.0, threads=1, **options)
+    return first.make().update(rows, max_passes=3, tol=0.0, threads=THREADS, **options)
 
 
 class Kill(BaseException):
@@ -390,7 +393,7 @@ def killed(path: Path, arguments: tuple[Any, ...], options: dict[str, Any]) -> A
             raise Kill
 
     path.unlink(missing_ok=True)
-    options = options | {"seed": 3, "threads": 1, "progress": False}
+    options = options | {"seed": 3, "threads": THREADS, "progress": False}
     checkpoint = sb.Checkpoint(path, every_seconds=0)
     with contextlib.suppress(Kill):
         sb.fit(*arguments, callbacks=[kill], checkpoint=checkpoint, **options)

@@ -3,6 +3,7 @@
     python scripts/bits.py --out before.json            # on one build
     python scripts/bits.py --out after.json             # on another
     python scripts/bits.py --compare before.json after.json
+    python scripts/bits.py --out eight.json --threads 8    # to compare with one thread
     python scripts/bits.py --against OTHER_PYTHONPATH   # this build and that one, in one go
 
 Every case is a fit made with the public API (`bit_cases.py`), under each instruction set of the machine. Of each, the
@@ -88,9 +89,9 @@ def parts_of_trace(trace: sb.Trace, rows: Any) -> dict[str, str]:
         "log_joint": digest(trace.log_joint),
         "acceptance": digest(*trace.acceptance.values(), *trace.log_ratio.values()),
         "model": digest(*model_of(trace.model)),
-        "log_predictive": digest(trace.log_predictive(some, threads=1)),
-        "predict": digest(trace.predict(some, threads=1)),
-        "similarity": digest(trace.similarity(threads=1)),
+        "log_predictive": digest(trace.log_predictive(some, threads=bit_cases.THREADS)),
+        "predict": digest(trace.predict(some, threads=bit_cases.THREADS)),
+        "similarity": digest(trace.similarity(threads=bit_cases.THREADS)),
     }
     return parts | {f"hyperparameters.{name}": digest(values) for name, values in trace.hyperparameters.items()}
 
@@ -140,7 +141,7 @@ def answers_of_topics(fit: sb.TopicFit, rows: Any) -> dict[str, str]:
     some = rows[:N_PREDICTED]
     return {
         "topics": digest(fit.topics),
-        "transform": digest(fit.transform(some, threads=1)),
+        "transform": digest(fit.transform(some, threads=bit_cases.THREADS)),
         "top_words": digest(fit.top_words(n=5)),
         "completion": digest(fit.document_completion(some, seed=5)),
         "coherence": digest(fit.coherence(some)),
@@ -152,17 +153,17 @@ def answers_of(fit: sb.Fit, rows: Any) -> dict[str, str]:
     some = rows[:N_PREDICTED]
     kept = fit.predict_proba(some, sparse=True)
     answers = {
-        "predict": digest(fit.predict(some, threads=1)),
-        "predict_proba": digest(fit.predict_proba(some, threads=1)),
+        "predict": digest(fit.predict(some, threads=bit_cases.THREADS)),
+        "predict_proba": digest(fit.predict_proba(some, threads=bit_cases.THREADS)),
         "predict_proba sparse": digest(kept.indptr, kept.indices, kept.data),
-        "log_predictive": digest(fit.log_predictive(some, threads=1)),
-        "log_predictive plug_in": digest(fit.log_predictive(some, plug_in=True, threads=1)),
-        "evaluate": digest(fit.evaluate(some, threads=1)),
+        "log_predictive": digest(fit.log_predictive(some, threads=bit_cases.THREADS)),
+        "log_predictive plug_in": digest(fit.log_predictive(some, plug_in=True, threads=bit_cases.THREADS)),
+        "evaluate": digest(fit.evaluate(some, threads=bit_cases.THREADS)),
         "sample": digest(fit.sample(40, seed=5)),
     }
     if not issparse(some) and np.isnan(some).any():
-        answers["impute"] = digest(*fit.impute(some, return_variance=True, threads=1))
-        answers["sample_missing"] = digest(fit.sample_missing(some, seed=5, threads=1))
+        answers["impute"] = digest(*fit.impute(some, return_variance=True, threads=bit_cases.THREADS))
+        answers["sample_missing"] = digest(fit.sample_missing(some, seed=5, threads=bit_cases.THREADS))
     return answers
 
 
@@ -273,11 +274,13 @@ def against(python_path: str, words: list[str]) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", default=[], metavar="WORD", help="cases whose name contains WORD")
+    parser.add_argument("--threads", type=int, default=1, help="threads of every case that does not say its own")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--out", type=Path, metavar="FILE", help="run the cases and write their hashes")
     what.add_argument("--compare", type=Path, nargs=2, metavar="FILE", help="list the cases that differ")
     what.add_argument("--against", metavar="PYTHONPATH", help="compare this build with another one")
     arguments = parser.parse_args()
+    bit_cases.THREADS = arguments.threads
     if arguments.compare:
         return compare(*arguments.compare)
     if arguments.against:

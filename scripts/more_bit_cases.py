@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+import bit_cases
 import stickbreak as sb
 from bit_cases import KINDS, MOVES, PRIOR, Case, Rows, case, killed, memoized, table, weights
 
@@ -27,7 +28,7 @@ def documents(n: int = 150, words: int = 60, topics: int = 5, length: float = 40
 
 def topics(name: str, rows: Any, algorithm: Any, *, n_topics: int = 8, word: float = 0.1, **overrides: Any) -> Case:
     """Return a case of a topic model, by default in one thread."""
-    options = {"seed": 3, "threads": 1, "progress": False} | overrides
+    options = {"seed": 3, "threads": bit_cases.THREADS, "progress": False} | overrides
     model = sb.TopicModel(process=sb.LatentDirichlet(n_topics), word_concentration=word)
     return Case(name, rows, functools.partial(sb.fit, model, rows, algorithm, **options))
 
@@ -66,10 +67,12 @@ def of_topics(folder: Path) -> Iterator[Case]:
     yield topics("converged", rows, sb.Memoized(batches=2))
     for threads in (1, 2, 3):
         yield topics(f"threads={threads}", documents(n=600), memoized(sparsity=4), threads=threads)
-    options = {"seed": 3, "threads": 1, "progress": False}
+    options = {"seed": 3, "threads": bit_cases.THREADS, "progress": False}
     arguments = (sb.TopicModel(process=sb.LatentDirichlet(8)), rows, memoized())
     yield Case("killed", rows, functools.partial(killed, folder / "topics.checkpoint", arguments, options))
-    yield Case("update", rows, lambda: topics("", rows[:100], memoized()).make().update(rows[100:], threads=1))
+    yield Case(
+        "update", rows, lambda: topics("", rows[:100], memoized()).make().update(rows[100:], threads=bit_cases.THREADS)
+    )
 
 
 def of_trees(folder: Path) -> Iterator[Case]:
@@ -109,7 +112,7 @@ def of_trees(folder: Path) -> Iterator[Case]:
     for threads in (1, 2, 3):
         chosen = memoized(units=sb.KdTree(**kept), moves=MOVES["all"], max_passes=8)
         yield case(f"threads={threads}", large, sb.Gaussian(), chosen, n_components=4, threads=threads)
-    options = {"n_components": 7, "seed": 3, "threads": 1, "progress": False}
+    options = {"n_components": 7, "seed": 3, "threads": bit_cases.THREADS, "progress": False}
     arguments = (sb.Mixture(likelihood=sb.Gaussian()), large, nodes)
     yield Case("killed", large, functools.partial(killed, folder / "tree.checkpoint", arguments, options))
 
@@ -134,7 +137,7 @@ SAMPLERS: dict[str, Any] = {
 
 def chains(name: str, rows: Rows, likelihood: Any, process: Any, sampler: Any, **overrides: Any) -> Case:
     """Return a case of two short chains, by default in one thread."""
-    short = {"draws": 6, "warmup": 2, "chains": 2, "seed": 3, "threads": 1, "progress": False}
+    short = {"draws": 6, "warmup": 2, "chains": 2, "seed": 3, "threads": bit_cases.THREADS, "progress": False}
     model = sb.Mixture(likelihood=likelihood, process=process)
     return Case(name, rows, functools.partial(sb.sample, model, rows, sampler, **(short | overrides)))
 
@@ -166,7 +169,7 @@ def of_hierarchies() -> Iterator[Case]:
         rows, made = table(KINDS[name].domain, n=60, d=4), KINDS[name].default(4)
         model = sb.Mixture(likelihood=made, process=PARTITIONS["DirichletProcess"])
         for method in ("bhc", "incremental"):
-            make = functools.partial(sb.hierarchy, model, rows, method, seed=3, threads=1)
+            make = functools.partial(sb.hierarchy, model, rows, method, seed=3, threads=bit_cases.THREADS)
             yield Case(f"{name} {method}", rows, make)
 
 

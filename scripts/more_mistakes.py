@@ -161,4 +161,21 @@ MORE = (
         "                        break;\n",
         "tests/moves/test_moves_determinism.py",
     ),
+    Bug(
+        67,
+        "units are sorted as if the second block began where the first one does",
+        "src/local_step/order.rs",
+        "                (start, left) = (start + sizes[lead], rest);\n",
+        f"                let behind = if {bug(67)} && stretches.len() == 1 {{ 0 }} else {{ sizes[lead] }};\n"
+        "                (start, left) = (start + behind, rest);\n",
+        "local_step::order",
+    ),
+    Bug(
+        68,
+        "the estimate of a base measure ahead is given up after one update",
+        "src/evidence.rs",
+        "let is_hopeless = least > now - before + gain * left as f64;",
+        f"let is_hopeless = least > now - before + gain * if {bug(68)} {{ 0.0 }} else {{ left as f64 }};",
+        "evidence::tests",
+    ),
 )

@@ -6,9 +6,12 @@ use std::ops::Range;
 
 use crate::component::ComponentId;
 use crate::local_step::{BLOCK, LocalState};
-use crate::parallel::for_each;
+use crate::parallel::{for_each, map};
 use crate::responsibilities::Responsibilities;
 use crate::scoring::NO_LEAD;
+
+/// Minimum number of units that one task sorts, and for each component: every task has a stretch for each component.
+const SORTED: [usize; 2] = [2048, 4];
 
 /// Whether sorting pays off. With few components and few columns, scoring everything is faster than sorting.
 pub(super) fn pays(n_components: usize, dimension: usize) -> bool {
@@ -38,36 +41,53 @@ impl Places<'_> {
 }
 
 impl Order {
-    /// Counting sort by the last best component. Units without one come last, in their original order.
+    /// Counting sort by the last best component, by blocks. Units without one come last, in their original order.
     pub fn new(units: Range<usize>, state: Option<&LocalState>, ids: &[ComponentId]) -> Self {
         let n = units.len();
-        let in_unit_order = || units.start as u32..units.end as u32;
         let Some(last_best) = state.and_then(|state| state.last_best().get(units.clone())) else {
-            return Self { units: in_unit_order().collect(), leads: vec![NO_LEAD; n], places: Vec::new() };
+            let in_unit_order = units.start as u32..units.end as u32;
+            return Self { units: in_unit_order.collect(), leads: vec![NO_LEAD; n], places: Vec::new() };
         };
         let n_ids = ids.iter().map(|id| id.0 as usize + 1).max().unwrap_or(0);
         let mut positions = vec![NO_LEAD; n_ids];
         ids.iter().zip(0..).for_each(|(id, position)| positions[id.0 as usize] = position);
-        let lead =
-            |best: &Option<ComponentId>| best.and_then(|id| positions.get(id.0 as usize)).copied().unwrap_or(NO_LEAD);
-        let place = |lead: u32| (lead as usize).min(ids.len());
-        let mut next = vec![0; ids.len() + 2];
-        for best in last_best {
-            next[place(lead(best)) + 1] += 1;
-        }
-        for position in 1..next.len() {
-            next[position] += next[position - 1];
-        }
+        // The group of a unit: the position of its last best component, or one behind all.
+        let group = |best: &Option<ComponentId>| {
+            let position = best.and_then(|id| positions.get(id.0 as usize)).copied().unwrap_or(NO_LEAD);
+            (position as usize).min(ids.len())
+        };
+        let block = SORTED[0].max(SORTED[1] * ids.len());
+        let blocks: Vec<_> = last_best.chunks(block).collect();
+        let sizes = map(blocks.len(), |index| {
+            let mut sizes = vec![0; ids.len() + 1];
+            blocks[index].iter().for_each(|best| sizes[group(best)] += 1);
+            sizes
+        });
         let mut sorted = Self { units: vec![0; n], leads: vec![NO_LEAD; n], places: vec![0; n] };
-        for (lead, bounds) in (0..).zip(next[..=ids.len()].windows(2)) {
-            sorted.leads[bounds[0]..bounds[1]].fill(lead);
+        // Each block has a stretch of every group.
+        let mut stretches: Vec<Vec<(usize, &mut [u32])>> = sizes.iter().map(|_| Vec::new()).collect();
+        let (mut start, mut left) = (0, &mut sorted.units[..]);
+        for lead in 0..=ids.len() {
+            let first = start;
+            for (sizes, stretches) in sizes.iter().zip(&mut stretches) {
+                let (stretch, rest) = std::mem::take(&mut left).split_at_mut(sizes[lead]);
+                stretches.push((start, stretch));
+                (start, left) = (start + sizes[lead], rest);
+            }
+            sorted.leads[first..start].fill(if lead < ids.len() { lead as u32 } else { NO_LEAD });
         }
-        for ((unit, best), place_of_unit) in in_unit_order().zip(last_best).zip(&mut sorted.places) {
-            let position = &mut next[place(lead(best))];
-            sorted.units[*position] = unit;
-            *place_of_unit = *position as u32;
-            *position += 1;
-        }
+        let items = blocks.into_iter().zip(sorted.places.chunks_mut(block)).zip(stretches);
+        let firsts = units.step_by(block);
+        for_each(items.zip(firsts).collect(), |(((last_best, places), mut stretches), first)| {
+            let mut filled = vec![0; stretches.len()];
+            for ((unit, best), place) in (first as u32..).zip(last_best).zip(places) {
+                let group = group(best);
+                let (start, stretch) = &mut stretches[group];
+                stretch[filled[group]] = unit;
+                *place = (*start + filled[group]) as u32;
+                filled[group] += 1;
+            }
+        });
         sorted
     }
 
@@ -121,5 +141,26 @@ mod tests {
         state.replay(&log);
         let order = Order::new(1..6, Some(&state), &ids[1..]);
         assert_eq!((order.units, order.leads), (vec![2, 4, 3, 1, 5], vec![0, 0, 1, NO_LEAD, NO_LEAD]));
+    }
+
+    #[test]
+    fn many_units_stand_as_after_a_plain_stable_sort() {
+        for (n, n_ids) in [(2048, 3), (2049, 1), (9000, 40), (9000, 900), (1, 2), (0, 2)] {
+            let ids: Vec<ComponentId> = (0..n_ids).rev().map(ComponentId).collect();
+            // Every seventh unit has none, or one that is gone.
+            let best = |unit: u32| (!unit.is_multiple_of(7)).then_some(ComponentId(unit * 31 % 17 * n_ids / 16));
+            let mut state = LocalState::default();
+            state.remember((0..n + 5).map(best).collect());
+            let order = Order::new(5..n as usize + 5, Some(&state), &ids);
+            let lead = |unit: u32| {
+                let position = best(unit).and_then(|id| ids.iter().position(|other| *other == id));
+                position.map_or(NO_LEAD, |position| position as u32)
+            };
+            let mut expected: Vec<u32> = (5..n + 5).collect();
+            expected.sort_by_key(|&unit| lead(unit));
+            let leads: Vec<u32> = expected.iter().map(|&unit| lead(unit)).collect();
+            assert_eq!((&order.units, &order.leads), (&expected, &leads));
+            assert!((0..n as usize).all(|unit| order.units[order.places().of(unit)] == unit as u32 + 5));
+        }
     }
 }

@@ -170,19 +170,21 @@ impl<F: Scalar> Judging<'_, F> {
         }
         let k = self.scorer.n_components();
         let scores = self.scores(&NodeUnits::new(self.likelihood, Cow::Owned(nodes)))?;
-        let mut shares = scores.chunks_exact(k).map(|scores| {
+        let shares = |scores: &[f64]| {
             let (pairs, normalizer) = largest(scores, self.width);
             let mut shares = vec![0.0; k];
             for (component, score) in pairs {
                 shares[component] = (score - normalizer).exp();
             }
             shares
-        });
-        let change = |&n: &usize| {
-            let of_node = shares.next().unwrap_or_default();
-            let of_child = |child: Vec<f64>| of_node.iter().zip(child).map(|(r, s)| (r - s).abs()).sum::<f64>();
-            shares.by_ref().take(n).map(of_child).fold(0.0, f64::max)
         };
-        Ok(numbers.iter().map(change).collect())
+        let mut rest = scores.as_slice();
+        let families = numbers.iter().map(|n| rest.split_off(..(n + 1) * k).unwrap_or_default());
+        Ok(map_all(families.collect(), |scores: &[f64]| {
+            let (of_node, of_children) = scores.split_at(k.min(scores.len()));
+            let of_node = shares(of_node);
+            let change = |child: &[f64]| of_node.iter().zip(shares(child)).map(|(r, s)| (r - s).abs()).sum::<f64>();
+            of_children.chunks_exact(k).map(change).fold(0.0, f64::max)
+        }))
     }
 }
