@@ -23,9 +23,9 @@ use crate::visits::UnitOptions;
 const LOOSENING: Loosening<'static> = Loosening { divisors: &[16.0], certainty: 1.0, precision: 0.01 };
 /// Number of statistics for each row above which there is no search: its moves would cost more than all passes.
 const WIDE: f64 = 100.0;
-/// Number of statistics for each row above which there is no loose base measure: a component of a few rows would gain
-/// from it, so that components multiply and lead nowhere.
-const MANY_STATISTICS: f64 = 1.0;
+/// Number of second moments for each row above which there is no loose base measure: a component of a few rows would
+/// gain from it, so that components multiply and lead nowhere.
+const MANY_MOMENTS: f64 = 1.0;
 /// Work of a stage as a fraction of the work before the search.
 const SHARE: f64 = 1.0;
 /// The same for more than [`MANY_ROWS`] rows.
@@ -123,7 +123,7 @@ impl<F: Scalar> Engine<'_, F> {
     /// Goes on under a loose base measure, if there is one and rows can do without a certain one.
     fn let_go(&mut self, position: &mut Position) -> Result<bool> {
         let total = position.memo.total();
-        if total.n_statistics as f64 > MANY_STATISTICS * total.mass {
+        if self.model.likelihood.squares().len() as f64 > MANY_MOMENTS * total.mass {
             return Ok(false);
         }
         let Some(loose) = evidence::loose(&self.model, total, LOOSENING)? else { return Ok(false) };
