@@ -178,4 +178,12 @@ MORE = (
         f"let is_hopeless = least > now - before + gain * if {bug(68)} {{ 0.0 }} else {{ left as f64 }};",
         "evidence::tests",
     ),
+    Bug(
+        69,
+        "the pieces of a row's scores are one cluster too long",
+        "src/mcmc/clusters.rs",
+        "out.chunks_mut(each)",
+        f"out.chunks_mut(each + usize::from({bug(69)}))",
+        "mcmc::tests::running",
+    ),
 )

@@ -7,10 +7,16 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::likelihood::Eight;
 use crate::mcmc::Target;
+use crate::parallel::map_all;
 use crate::process::{Occupancy, ProcessState};
+use crate::scoring::Row;
 
 /// The slot of a row that is not in any cluster.
 const NOWHERE: u32 = u32::MAX;
+/// Number of cached values that one task scores a row under: about 20 microseconds.
+const SCORED: usize = 1 << 15;
+/// Number of such tasks from which on threads share a row, because waking them takes as long as one.
+const SHARED: usize = 4;
 
 /// Everything that changes while a chain runs. Caches are included, because a resumed run must start from the same bits
 /// to reach the same bits.
@@ -137,10 +143,12 @@ impl ChainState {
         let values = target.table.row(row as usize);
         if clusters.lanes.is_empty() {
             let out = &mut space.as_flattened_mut()[..n_slots];
-            target.urn().log_predictives(&clusters.caches, values, out)?;
+            in_pieces(&clusters.caches, target.empty.len(), out, |caches, out| {
+                target.urn().log_predictives(caches, values, out)
+            })?;
             out.iter_mut().zip(&clusters.log_join).for_each(|(weight, log_join)| *weight += log_join);
         } else {
-            target.urn().score_lanes(&clusters.lanes, values, &mut space[..n_slots.div_ceil(8)]);
+            clusters.score_lanes(target, values, &mut space[..n_slots.div_ceil(8)]);
         }
         let out = &mut space.as_flattened_mut()[..=n_slots];
         let others = Occupancy { units: target.n_rows() - 1, blocks: clusters.n_clusters() };
@@ -166,7 +174,7 @@ impl ChainState {
         };
         let n_slots = clusters.sizes.len();
         space.resize((n_slots + 1).div_ceil(8), [0.0; 8]);
-        target.urn().score_lanes(&clusters.lanes, values, &mut space[..n_slots.div_ceil(8)]);
+        clusters.score_lanes(target, values, &mut space[..n_slots.div_ceil(8)]);
         let others = Occupancy { units: target.n_rows() - 1, blocks: clusters.n_clusters() - usize::from(is_alone) };
         let opens = target.process.log_open(others, &self.process) + target.singles[row as usize];
         let out = &mut space.as_flattened_mut()[..=n_slots];
@@ -232,6 +240,23 @@ impl ChainState {
     }
 }
 
+/// Scores a row under clusters, of which each piece of `caches` of length `len` gives one entry of `out`. Threads share
+/// them if there are many.
+fn in_pieces<C: Sync, T: Send>(
+    caches: &[C],
+    len: usize,
+    out: &mut [T],
+    score: impl Fn(&[C], &mut [T]) -> Result<()> + Sync,
+) -> Result<()> {
+    let values = size_of_val(caches) / size_of::<f64>();
+    if values < SHARED * SCORED {
+        return score(caches, out);
+    }
+    let each = (SCORED * size_of::<f64>() / (len * size_of::<C>())).max(1);
+    let pieces = caches.chunks(each * len).zip(out.chunks_mut(each)).collect();
+    map_all(pieces, |(caches, out)| score(caches, out)).into_iter().collect()
+}
+
 fn weight_of_joining(target: &Target, process: &ProcessState, size: usize) -> f64 {
     if size == 0 { f64::NEG_INFINITY } else { target.process.log_join(size, process) }
 }
@@ -292,6 +317,15 @@ impl Clusters {
         group[0].0[lane] = self.log_join[slot];
         let cache = &self.caches[slot * target.empty.len()..][..target.empty.len()];
         target.urn().write_lane(cache, lane, group);
+    }
+
+    /// Scores a row under all lanes.
+    fn score_lanes(&self, target: &Target, row: Row<'_>, out: &mut [[f64; 8]]) {
+        let scored = in_pieces(&self.lanes, target.lane_len, out, |lanes, out| {
+            target.urn().score_lanes(lanes, row, out);
+            Ok(())
+        });
+        debug_assert!(scored.is_ok(), "scoring lanes does not fail");
     }
 
     /// Slots with rows.

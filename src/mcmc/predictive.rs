@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::mcmc::{RowTable, Target};
-use crate::parallel::{Cancel, try_map};
+use crate::parallel::{Cancel, blocks, try_map};
 use crate::process::Occupancy;
 use crate::room::check_room;
 use crate::scoring::Row;
@@ -10,6 +10,8 @@ use crate::special::log_sum_exp;
 
 /// Number of draws scored in parallel. Their densities are then added up in order.
 const AT_ONCE: usize = 32;
+/// Number of new rows that one task scores under a draw.
+const BLOCK: usize = 64;
 
 /// One draw: a label for each row, and the values reported by the process.
 #[derive(Debug, Clone, Copy)]
@@ -96,10 +98,14 @@ pub fn log_predictive(target: &Target, draws: &[Predictive<'_>], new: &RowTable,
     let mut totals = vec![f64::NEG_INFINITY; new.n_rows()];
     for some in draws.chunks(AT_ONCE) {
         let scored = try_map(some.len(), |draw| {
-            cancel.check()?;
             let clusters = Weighed::new(target, some[draw])?;
+            let blocks: Vec<_> = blocks(new.n_rows(), BLOCK).collect();
             let density = |row| Ok(log_sum_exp(&clusters.score(target, new.row(row))?));
-            (0..new.n_rows()).map(density).collect::<Result<Vec<_>>>()
+            let scored = try_map(blocks.len(), |index| {
+                cancel.check()?;
+                blocks[index].clone().map(density).collect::<Result<Vec<_>>>()
+            })?;
+            Ok(scored.concat())
         })?;
         for densities in scored {
             totals.iter_mut().zip(densities).for_each(|(total, density)| *total = log_sum_exp(&[*total, density]));

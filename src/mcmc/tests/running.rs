@@ -8,7 +8,9 @@ use crate::events::{Event, Observer};
 use crate::grounds::Grounds;
 use crate::identity::Identity;
 use crate::mcmc::checkpoint;
-use crate::mcmc::tests::cases::{POINTS, dirichlet, finite, gaussian, named, points, posterior, specification, words};
+use crate::mcmc::tests::cases::{
+    POINTS, dirichlet, finite, gaussian, named, points, posterior, specification, target, words,
+};
 use crate::mcmc::tests::paths::partitions;
 use crate::mcmc::{
     ChainDraws, ChainPlan, ChainState, CollapsedGibbs, Predictive, RowTable, Sampler, Sampling, Start, Target,
@@ -43,6 +45,35 @@ fn threads_change_no_bit_and_chains_differ() {
     }
     assert_ne!(one[..240], one[240..480]);
     assert!(one.chunks_exact(6).all(|labels| labels[0] == 0));
+}
+
+#[test]
+fn threads_that_share_the_clusters_of_a_row_change_no_bit() {
+    for (d, n) in [(2, 20_000), (20, 1_000)] {
+        let values: Vec<f64> = (0..n * d).map(|index| (index as f64 * 0.7).sin()).collect();
+        let target = target(gaussian(d), dirichlet(0.8), &DenseRows::new(&values[..], d));
+        let labels: Vec<u32> = (0..n as u32).collect();
+        let mut state = ChainState::new(&target, &labels).expect("any partition");
+        state.take_out(&target, 7).expect("it is there");
+        let weigh = |threads: usize| {
+            let mut space = Vec::new();
+            let n_options = with_threads(Some(threads), || state.weigh(&target, 7, &mut space)).expect("threads");
+            assert_eq!(n_options.expect("finite"), n + 1);
+            space.as_flattened()[..=n].to_vec()
+        };
+        let found = weigh(1);
+        assert_eq!(found, weigh(3));
+        let density = |slot: usize| {
+            let mut density = [0.0];
+            let cache = state.clusters.cache(&target, slot);
+            target.urn().log_predictives(cache, target.table.row(7), &mut density).expect("finite");
+            density[0]
+        };
+        for slot in [1, 500, 999, n - 1] {
+            // All other clusters have one row, so their weights differ by the density alone.
+            assert!((found[slot] - found[0] - (density(slot) - density(0))).abs() < 1e-9, "{d} {slot}");
+        }
+    }
 }
 
 /// 40 000 sweeps, every fifth kept: 8000 nearly independent draws. The chi-squared statistic has 14 degrees of freedom,
