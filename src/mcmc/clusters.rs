@@ -15,7 +15,7 @@ use crate::scoring::Row;
 const NOWHERE: u32 = u32::MAX;
 /// Number of cached values that one task scores a row under: about 20 microseconds.
 const SCORED: usize = 1 << 15;
-/// Number of such tasks from which on threads share a row, because waking them takes as long as one.
+/// Threads share a row if there are at least this many such tasks. Waking a thread takes as long as one task.
 const SHARED: usize = 4;
 
 /// Everything that changes while a chain runs. Caches are included, because a resumed run must start from the same bits
