@@ -147,9 +147,10 @@ def show(name: str, job: Job, threads: list[int], places: int, repeats: int) -> 
 
 
 def show_log(job: Job, places: int) -> None:
-    before = time.perf_counter()
-    log = _core.log_sections(lambda: job(1))
-    total = time.perf_counter() - before
+    # The time without the making of lists from the log.
+    seconds: list[float] = []
+    log = _core.log_sections(lambda: seconds.append(measured(job, 1)[0]))
+    total = seconds[0]
     outer = sections(*log)
     serial = total - sum(section.span for section in outer)
     number = sum(kind >= 0 for kind in log[2])

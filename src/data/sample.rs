@@ -57,6 +57,12 @@ impl Sample {
         }
     }
 
+    /// Whether rows of both can be in one sample.
+    pub fn goes_with(&self, other: &Self) -> bool {
+        let kind = |sample: &Self| (sample.n_columns, sample.sparse.is_some(), sample.nodes.is_some());
+        kind(self) == kind(other)
+    }
+
     /// Copies the listed units.
     pub fn extend<F: Real>(&mut self, units: &RowUnits<'_, F>, list: &[u32]) {
         self.n_columns = units.dimension();
@@ -96,24 +102,35 @@ impl Sample {
     /// Returns the listed rows, in that order.
     #[must_use]
     pub fn pick(&self, list: &[usize]) -> Self {
-        let mut picked = Self { n_columns: self.n_columns, ..Self::default() };
-        picked.masses = list.iter().map(|&row| self.masses[row]).collect();
-        if let Some(nodes) = &self.nodes {
-            picked.nodes = Some(nodes.pick(list.iter().copied()));
-        } else if let Some((columns, starts)) = &self.sparse {
-            let (mut picked_columns, mut ends) = (Vec::new(), vec![0]);
+        let mut picked = Self::default();
+        picked.extend_from(self, list);
+        picked
+    }
+
+    /// Appends the listed rows of `other`, in that order.
+    pub fn extend_from(&mut self, other: &Self, list: &[usize]) {
+        self.n_columns = other.n_columns;
+        self.masses.extend(list.iter().map(|&row| other.masses[row]));
+        if let Some(nodes) = &other.nodes {
+            let picked = nodes.pick(list.iter().copied());
+            match &mut self.nodes {
+                Some(present) => present.append(&picked),
+                present => *present = Some(picked),
+            }
+        } else if let Some((columns, starts)) = &other.sparse {
+            let (present, ends) = self.sparse.get_or_insert_with(|| (Vec::new(), vec![0]));
             for &row in list {
                 let range = starts[row] as usize..starts[row + 1] as usize;
-                picked_columns.extend_from_slice(&columns[range.clone()]);
-                picked.values.extend_from_slice(&self.values[range]);
-                ends.push(picked_columns.len() as u64);
+                present.extend_from_slice(&columns[range.clone()]);
+                self.values.extend_from_slice(&other.values[range]);
+                ends.push(present.len() as u64);
             }
-            picked.sparse = Some((picked_columns, ends));
         } else {
-            let d = self.n_columns;
-            picked.values = list.iter().flat_map(|&row| &self.values[row * d..][..d]).copied().collect();
+            let d = other.n_columns;
+            for &row in list {
+                self.values.extend_from_slice(&other.values[row * d..][..d]);
+            }
         }
-        picked
     }
 
     /// Appends the rows of `other`.

@@ -61,7 +61,6 @@ impl<F: Scalar> Prepared<'_, F> {
         let is_plain = rows.weights().is_none() && !rows.is_sparse() && !specification.missing && rows.can_seek();
         let (Some(estimated), true) = (&specification.estimated, is_small && is_plain) else { return Ok(None) };
         let Ok(process) = specification.partitions() else { return Ok(None) };
-        let trees = Trees { prepared: self, estimated, process };
         let all: Vec<u32> = (0..self.n_rows as u32).collect();
         let values = relative(&rows.pick(&all)?, self.model.likelihood.origin());
         let d = self.model.likelihood.dimension();
@@ -69,24 +68,26 @@ impl<F: Scalar> Prepared<'_, F> {
         let near = nearest(&values, d, &mut generator);
         let [few, more] = FEW_ROWS.map(|most| &near[..near.len().min(most)]);
         let mut by_column = None;
+        let mut trees = Trees { prepared: self, estimated, process, table: picked(&values, d, few), known: Vec::new() };
         for (part, known) in [(few, 1), (more, self.n_present(best, &rows, more)?)] {
-            let table = picked(&values, d, part);
-            let Some(common) = trees.common(&table)? else { return Ok(None) };
-            by_column = trees.by_column(&table, &common.1)?;
-            if trees.best(&table, common, by_column.as_ref())?.0.n_clusters() <= known {
+            trees.move_to(|| picked(&values, d, part), part.len());
+            let Some(common) = trees.common()? else { return Ok(None) };
+            by_column = trees.by_column(&common.1)?;
+            if trees.best(common, by_column.as_ref())?.0.n_clusters() <= known {
                 return Ok(None);
             }
         }
-        let table = picked(&values, d, &near);
-        let Some(common) = trees.common(&table)? else { return Ok(None) };
-        let (found, breadth) = trees.best(&table, common, by_column.as_ref())?;
+        trees.move_to(|| picked(&values, d, &near), near.len());
+        let Some(common) = trees.common()? else { return Ok(None) };
+        let (found, breadth) = trees.best(common, by_column.as_ref())?;
         if found.n_clusters() <= self.n_present(best, &rows, &near)? || found.n_clusters() * BIG < near.len() {
             return Ok(None);
         }
         let most = best.total.n_components();
         let mut some = generator.subset(self.n_rows, MANY_ROWS as usize);
         some.sort_unstable();
-        let tree = trees.grown(&picked(&values, d, &some), &breadth, N_TRIALS)?;
+        trees.table = picked(&values, d, &some);
+        let tree = trees.grown(&breadth, N_TRIALS)?;
         let Some(tree) = tree.filter(|tree| tree.n_clusters() > most) else { return Ok(None) };
         let total = self.sums(&rows.pick(&some)?, &some, &tree)?.scale(self.n_rows as f64 / some.len() as f64);
         Ok(Some(NewStart { total, base: tree.base, stage: Stage::OtherStart }))
@@ -145,6 +146,7 @@ impl Tap for Present {
 }
 
 /// A tree that was cut.
+#[derive(Clone)]
 struct CutTree {
     evidence: f64,
     /// The cluster of each row.
@@ -160,7 +162,7 @@ impl CutTree {
 }
 
 /// How wide the clusters of a tree are expected to be: divisors of the variance, one or by column, and the certainty.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 struct Breadth {
     divisors: Vec<f64>,
     certainty: f64,
@@ -178,52 +180,57 @@ impl Breadth {
     }
 }
 
-/// Trees under several base measures.
+/// Trees of the same rows under several base measures.
 struct Trees<'a, F: Scalar> {
     prepared: &'a Prepared<'a, F>,
     estimated: &'a Estimated,
     process: Arc<dyn Partitions>,
+    /// The rows.
+    table: RowTable,
+    /// The trees that have been grown once.
+    known: Vec<(Breadth, Option<CutTree>)>,
 }
 
 impl<F: Scalar> Trees<'_, F> {
+    /// Goes on with this many of the nearest rows, unless these are its rows.
+    fn move_to(&mut self, table: impl FnOnce() -> RowTable, n_rows: usize) {
+        if n_rows != self.table.n_rows() {
+            (self.table, self.known) = (table(), Vec::new());
+        }
+    }
+
     /// The best tree under breadths that are the same in all columns.
-    fn common(&self, table: &RowTable) -> Result<Option<(CutTree, Breadth)>> {
-        self.climb(table, DIVISORS.map(|divisor| Breadth { divisors: vec![divisor], certainty: 1.0 }))
+    fn common(&mut self) -> Result<Option<(CutTree, Breadth)>> {
+        self.climb(DIVISORS.map(|divisor| Breadth { divisors: vec![divisor], certainty: 1.0 }))
     }
 
     /// The best tree under the common breadth, the one by column, and both with more certainty.
-    fn best(
-        &self,
-        table: &RowTable,
-        common: (CutTree, Breadth),
-        by_column: Option<&Breadth>,
-    ) -> Result<(CutTree, Breadth)> {
+    fn best(&mut self, common: (CutTree, Breadth), by_column: Option<&Breadth>) -> Result<(CutTree, Breadth)> {
         let rivals: Vec<Breadth> = [&common.1].into_iter().chain(by_column).cloned().collect();
-        let mut best = better(common, self.climb(table, by_column.cloned())?);
+        let mut best = better(common, self.climb(by_column.cloned())?);
         for rival in rivals {
             let certain = FACTORS.map(|factor| rival.times(factor, CERTAIN));
-            best = better(best, self.climb(table, certain)?);
+            best = better(best, self.climb(certain)?);
         }
         Ok(best)
     }
 
     /// The tree with the highest evidence of those under wider and then narrower base measures, until the evidence
     /// clearly falls.
-    fn climb(
-        &self,
-        table: &RowTable,
-        breadths: impl IntoIterator<Item = Breadth>,
-    ) -> Result<Option<(CutTree, Breadth)>> {
+    fn climb(&mut self, breadths: impl IntoIterator<Item = Breadth>) -> Result<Option<(CutTree, Breadth)>> {
         let mut best: Option<(CutTree, Breadth)> = None;
         let mut n_worse = 0;
         let breadths: Vec<Breadth> = breadths.into_iter().collect();
         // With more threads, trees are grown that are not needed after a fall.
         for some in breadths.chunks(n_threads()) {
-            let trees = try_map(some.len(), |index| self.grown(table, &some[index], 1))?;
-            for (tree, breadth) in trees.into_iter().zip(some) {
-                let Some(tree) = tree else { return Ok(best) };
+            let new: Vec<&Breadth> = some.iter().filter(|breadth| self.place_of(breadth).is_none()).collect();
+            let trees = try_map(new.len(), |index| self.grown(new[index], 1))?;
+            self.known.extend(new.into_iter().cloned().zip(trees));
+            for breadth in some {
+                let known = self.place_of(breadth).and_then(|place| self.known[place].1.clone());
+                let Some(tree) = known else { return Ok(best) };
                 let most = best.as_ref().map_or(f64::NEG_INFINITY, |(best, _)| best.evidence);
-                let is_clear = tree.evidence < most - CLEAR * table.n_rows() as f64;
+                let is_clear = tree.evidence < most - CLEAR * self.table.n_rows() as f64;
                 n_worse = if is_clear { n_worse + 1 } else { 0 };
                 if tree.evidence > most {
                     best = Some((tree, breadth.clone()));
@@ -236,18 +243,23 @@ impl<F: Scalar> Trees<'_, F> {
         Ok(best)
     }
 
+    /// Where the tree of this breadth is among the known ones.
+    fn place_of(&self, breadth: &Breadth) -> Option<usize> {
+        self.known.iter().position(|(known, _)| known == breadth)
+    }
+
     /// The best breadth when one column after the other is scaled, unless it is the common one.
-    fn by_column(&self, table: &RowTable, common: &Breadth) -> Result<Option<Breadth>> {
+    fn by_column(&mut self, common: &Breadth) -> Result<Option<Breadth>> {
         let d = self.prepared.model.likelihood.dimension();
         if d == 1 {
             return Ok(None);
         }
         let common = Breadth { divisors: vec![common.divisors[0]; d], ..*common };
-        let Some(mut best) = self.climb(table, [common.clone()])? else { return Ok(None) };
+        let Some(mut best) = self.climb([common.clone()])? else { return Ok(None) };
         for column in 0..d {
             let now = best.1.clone();
             let others = [1.0].into_iter().chain(DIVISORS).map(|divisor| now.with(column, divisor));
-            best = better(best, self.climb(table, others)?);
+            best = better(best, self.climb(others)?);
         }
         let breadth = best.1;
         Ok((breadth.divisors != common.divisors).then_some(breadth))
@@ -255,19 +267,14 @@ impl<F: Scalar> Trees<'_, F> {
 
     /// The best of some trees under a base measure of this breadth; `None` if there is none for this model, or too
     /// little memory.
-    fn grown(&self, table: &RowTable, breadth: &Breadth, n_trials: usize) -> Result<Option<CutTree>> {
-        match self.tree(table, breadth, n_trials) {
+    fn grown(&self, breadth: &Breadth, n_trials: usize) -> Result<Option<CutTree>> {
+        match self.tree(breadth, n_trials) {
             Err(error @ (Error::Cancelled | Error::Source { .. })) => Err(error),
             found => Ok(found.ok().flatten()),
         }
     }
 
-    fn tree(
-        &self,
-        table: &RowTable,
-        Breadth { divisors, certainty }: &Breadth,
-        n_trials: usize,
-    ) -> Result<Option<CutTree>> {
+    fn tree(&self, Breadth { divisors, certainty }: &Breadth, n_trials: usize) -> Result<Option<CutTree>> {
         let Prepared { model, grounds, settings, cancel, .. } = self.prepared;
         let Estimated { start, free, .. } = self.estimated;
         let Some(evidence) = model.likelihood.evidence() else { return Ok(None) };
@@ -276,7 +283,7 @@ impl<F: Scalar> Trees<'_, F> {
         let Some(base) = evidence.loose(&given, by)? else { return Ok(None) };
         let exact = grounds.specification.with_base(base.clone()).without_cells()?.likelihood;
         let likelihood = likelihood::build::<f64>(&exact.name, &exact.parameters, model.frame())?;
-        let target = Target::new(likelihood, Arc::clone(&self.process), table.clone(), 0.0)?;
+        let target = Target::new(likelihood, Arc::clone(&self.process), self.table.clone(), 0.0)?;
         let plan = HierarchyPlan { method: Method::Incremental, n_trials, seed: settings.seed };
         let tree = Hierarchy::build(&target, plan, cancel)?;
         Ok(Some(CutTree { evidence: tree.log_evidence_bound(&target), labels: tree.cut(TreeCut::Bhc), base }))

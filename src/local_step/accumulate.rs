@@ -14,7 +14,7 @@ use crate::local_step::{BLOCK, Keep, LocalStep, Read, Units};
 use crate::parallel::{blocks, for_each, map, try_map_with};
 use crate::responsibilities::Responsibilities;
 use crate::simd::{Instructions, Scalar, sum};
-use crate::special::ln_of_positive;
+use crate::special::{ln_1p_of_positive, ln_of_positive};
 use crate::suffstats::{SparseSum, Summary, Sums};
 
 /// Number of pairs per task. A large component is cut into pieces of this size, so that threads can share it.
@@ -197,14 +197,14 @@ impl WithSimd for Weigh<'_> {
 }
 
 /// `p ln(1 + q/p) + q ln(1 + p/q)`: contribution of one unit to G_ab (mathematics 4.4). Free of cancellation, and 0 if
-/// either is 0.
+/// either is 0. Neither is above 1.
 pub fn pair_gap(p: f64, q: f64) -> f64 {
-    // The ratio overflows for a subnormal responsibility; there the 1 in ln(1 + ratio) is negligible.
-    let lost = |value: f64, other: f64| {
-        let ratio = other / value;
-        value * if ratio.is_finite() { ratio.ln_1p() } else { other.ln() - value.ln() }
-    };
-    if p > 0.0 && q > 0.0 { lost(p, q) + lost(q, p) } else { 0.0 }
+    let (less, more) = (p.min(q), p.max(q));
+    if less <= 0.0 {
+        return 0.0;
+    }
+    let ratio = less / more;
+    (less + more) * ln_1p_of_positive(ratio) - less * ln_of_positive(ratio)
 }
 
 fn add_gaps(responsibilities: &Responsibilities, places: Places<'_>, masses: &[f64], summary: &mut Summary) {

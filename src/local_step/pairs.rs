@@ -7,7 +7,7 @@ use crate::parallel::{blocks, for_each};
 use crate::responsibilities::Responsibilities;
 
 /// Number of units whose pairs one task sorts.
-const SORTED: usize = 512;
+const SORTED: usize = 256;
 
 /// The (unit, responsibility) pairs of a chunk, sorted by component and then by unit; those of the tail come last. Zero
 /// responsibilities and units of zero mass are left out.

@@ -1,10 +1,14 @@
 //! Labels of two parts by the direction in which rows look least like a normal distribution. It finds clusters in
 //! whitened data, where every direction has the same variance (mathematics 4.8).
 
+use pulp::{Simd, WithSimd};
+
 use crate::error::Result;
 use crate::linalg::symmetric_eigen;
 use crate::parallel::map;
 use crate::rng::Choices;
+use crate::simd::Instructions;
+use crate::special::tanh;
 
 /// Number of directions from which the search starts: this many for each column, up to a limit.
 const STARTS_A_COLUMN: usize = 4;
@@ -95,10 +99,13 @@ impl Whitened {
     fn direction(&self, start: usize) -> Option<Vec<f64>> {
         let all: f64 = self.masses.iter().sum();
         let mut axis = unit(self.values[start * self.d..][..self.d].to_vec())?;
+        let mut contrasts = Vec::with_capacity(self.masses.len());
         for _ in 0..STEPS {
+            contrasts.clear();
+            contrasts.extend(self.rows().map(|(row, _)| dot(row, &axis)));
+            Instructions::widest().run(Tanh(&mut contrasts));
             let (mut next, mut slope) = (vec![0.0; self.d], 0.0);
-            for (row, mass) in self.rows() {
-                let contrast = dot(row, &axis).tanh();
+            for ((row, mass), contrast) in self.rows().zip(&contrasts) {
                 slope += mass * (1.0 - contrast * contrast);
                 next.iter_mut().zip(row).for_each(|(sum, x)| *sum += mass * contrast * x);
             }
@@ -133,6 +140,18 @@ impl Whitened {
             }
         }
         best
+    }
+}
+
+/// Replaces numbers by their hyperbolic tangents; compiled for each instruction set.
+struct Tanh<'a>(&'a mut [f64]);
+
+impl WithSimd for Tanh<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        self.0.iter_mut().for_each(|x| *x = tanh(*x));
     }
 }
 

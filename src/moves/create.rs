@@ -111,7 +111,7 @@ impl<F: Scalar> Creation<'_, F> {
         let mut model = self.model.clone();
         for iteration in 0..ITERATIONS {
             tidy(&mut summary, least)?;
-            if self.ahead {
+            if self.ahead && Screen::looks_after(iteration) {
                 model = evidence::unsure(&model, &summary)?;
             }
             let globals = Globals::new(&model, &summary, iteration as u64);

@@ -30,13 +30,13 @@ const ROUNDING: f64 = 1e-12;
 /// Maximum number of rows that may have a responsibility for the component.
 pub(super) const MAX_ROWS: usize = 10_000;
 
-/// Copies of rows with all their responsibilities.
+/// Copies of rows of one batch with all their responsibilities.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RowCopies {
+    /// The batch.
+    pub batch: u32,
     /// The rows.
     pub rows: Sample,
-    /// The batch of each row.
-    pub batches: Vec<u32>,
     /// For each row, its components or parts and their responsibilities, without the tail.
     pub shares: RowShares,
 }
@@ -44,62 +44,50 @@ pub struct RowCopies {
 impl RowCopies {
     /// Copies of the listed units of a visit.
     pub(super) fn of<F: Scalar>(visited: &Visited<'_, F>, units: &[u32]) -> Self {
-        let look = visited.look;
-        let mut rows = Sample::default();
-        look.units.copy_into(units, &mut rows);
-        let shares =
-            RowShares::by_block(units.len(), |row, shares| shares.push(visited.responsibilities(units[row] as usize)));
-        Self { rows, batches: vec![look.batch as u32; units.len()], shares }
-    }
-
-    /// Adds copies of other rows.
-    pub fn append(&mut self, other: Self) {
-        self.rows.append(other.rows);
-        self.batches.extend(other.batches);
-        self.shares.append(other.shares);
+        let (mut rows, mut shares) = (Sample::default(), RowShares::default());
+        visited.look.units.copy_into(units, &mut rows);
+        for &unit in units {
+            shares.push(visited.responsibilities(unit as usize));
+        }
+        Self { batch: visited.look.batch as u32, rows, shares }
     }
 
     /// Drops rows without a responsibility for any component that `is_needed`.
     pub(super) fn keep_rows_of(&mut self, is_needed: impl Fn(&ComponentId) -> bool) {
-        let all = 0..self.batches.len();
-        let left: Vec<usize> = all.filter(|&row| self.shares.of(row).any(|(id, _)| is_needed(&id))).collect();
-        if left.len() == self.batches.len() {
+        let n = self.rows.len();
+        let left: Vec<usize> = (0..n).filter(|&row| self.shares.of(row).any(|(id, _)| is_needed(&id))).collect();
+        if left.len() == n {
             return;
         }
         let mut shares = RowShares::default();
         for &row in &left {
             shares.push(self.shares.of(row));
         }
-        let batches = left.iter().map(|&row| self.batches[row]).collect();
-        *self = Self { rows: self.rows.pick(&left), batches, shares };
+        (self.rows, self.shares) = (self.rows.pick(&left), shares);
     }
 
     /// Replaces components and parts by their owners.
     pub(super) fn resolve(&mut self, owner: &BTreeMap<ComponentId, ComponentId>) {
-        let all = &self.shares;
-        self.shares = RowShares::by_block(self.batches.len(), |row, shares| {
+        let all = std::mem::take(&mut self.shares);
+        for row in 0..all.len() {
             let mut pairs: Vec<(ComponentId, f64)> =
                 all.of(row).map(|(id, value)| (owner.get(&id).copied().unwrap_or(id), value)).collect();
             pairs.sort_by_key(|(id, _)| *id);
-            shares.push(
+            self.shares.push(
                 pairs.chunk_by(|a, b| a.0 == b.0).map(|same| (same[0].0, same.iter().map(|(_, value)| value).sum())),
             );
-        });
+        }
     }
 
-    /// Whether these can be copies of rows of `n_batches` batches, since files may hold anything.
+    /// Whether these can be copies of rows of one of `n_batches` batches, since files may hold anything.
     pub(super) fn fits(&self, n_batches: usize) -> bool {
-        let n = self.rows.len();
-        self.rows.fits()
-            && self.batches.len() == n
-            && self.shares.fits(n)
-            && self.batches.iter().all(|&batch| (batch as usize) < n_batches)
+        self.rows.fits() && self.shares.fits(self.rows.len()) && (self.batch as usize) < n_batches
     }
 
     /// The rows with a responsibility for a component.
     fn rows_of(&self, id: ComponentId) -> Vec<usize> {
         let has = |row: &usize| self.shares.of(*row).any(|(other, value)| other == id && value > 0.0);
-        (0..self.batches.len()).filter(has).collect()
+        (0..self.rows.len()).filter(has).collect()
     }
 }
 
@@ -124,9 +112,9 @@ pub(super) enum Trial {
 /// A deletion that is a gain, as long as no other is carried out.
 pub(super) struct Deletion {
     gone: ComponentId,
-    /// Its rows among the copies.
-    list: Vec<usize>,
-    /// Their new responsibilities.
+    /// Its rows, by copies.
+    lists: Vec<Vec<usize>>,
+    /// Their new responsibilities, one list after the other.
     dealt: RowShares,
     /// Gain, nats.
     pub gain: f64,
@@ -143,19 +131,22 @@ impl<F: Scalar> Refit<'_, F> {
     ///
     /// # Errors
     /// [`crate::Error::Numerical`].
-    pub fn try_without(&self, total: &Summary, gone: ComponentId, copies: &RowCopies) -> Result<Trial> {
+    pub fn try_without(&self, total: &Summary, gone: ComponentId, copies: &[RowCopies]) -> Result<Trial> {
         // All other components may already have been deleted.
         if total.n_components() < 2 {
             return Ok(Trial::NoGain);
         }
-        let list = copies.rows_of(gone);
-        if list.len() > MAX_ROWS {
+        let lists: Vec<Vec<usize>> = copies.iter().map(|piece| piece.rows_of(gone)).collect();
+        let n_rows = lists.iter().map(Vec::len).sum::<usize>();
+        if n_rows > MAX_ROWS {
             return Ok(Trial::TooManyRows);
         }
-        let places = places(total);
-        let rows = copies.rows.pick(&list);
+        let listed = || copies.iter().zip(&lists);
+        let mut rows = Sample::default();
+        listed().for_each(|(piece, list)| rows.extend_from(&piece.rows, list));
         let units = units_of(self.model.likelihood.as_ref(), &rows);
-        let before = RowPairs::of(&copies.shares, &list, &places);
+        let pairs = listed().map(|(piece, list)| (&piece.shares, list.iter().copied()));
+        let before = RowPairs::of(&pairs, &places(total));
         let taken = self.sum(units.as_ref(), &total.ids, &before.assign(), None)?;
         let trial = || {
             let after = self.deal(total, gone, units.as_ref(), &before, &taken)?;
@@ -166,11 +157,11 @@ impl<F: Scalar> Refit<'_, F> {
         let gain = match gain {
             Some(gain) => gain,
             // A component without rows contributes nothing, so deleting it loses nothing.
-            None if list.is_empty() => 0.0,
+            None if n_rows == 0 => 0.0,
             None => return Ok(Trial::NoGain),
         };
         let dealt = after.pairs.by_row(&after.total.ids);
-        Ok(Trial::Gain(Box::new(Deletion { gone, list, dealt, gain })))
+        Ok(Trial::Gain(Box::new(Deletion { gone, lists, dealt, gain })))
     }
 
     /// Reassigns rows, whose current contribution is `taken`, to the other components.
@@ -225,25 +216,31 @@ impl<F: Scalar> Refit<'_, F> {
         memo: &mut Memo,
         edits: &mut EditLog,
         deletion: &Deletion,
-        copies: &mut RowCopies,
+        copies: &mut [RowCopies],
     ) -> Result<()> {
-        let Deletion { gone, list, dealt, .. } = deletion;
+        let Deletion { gone, lists, dealt, .. } = deletion;
         let (ids, places) = (memo.total().ids.clone(), places(memo.total()));
-        let mut of_batch: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-        for (index, &row) in list.iter().enumerate() {
-            of_batch.entry(copies.batches[row]).or_default().push(index);
-        }
-        for (batch, indices) in of_batch {
-            let rows: Vec<usize> = indices.iter().map(|&index| list[index]).collect();
-            let picked = copies.rows.pick(&rows);
-            let units = units_of(self.model.likelihood.as_ref(), &picked);
+        let mut pieces: Vec<(&mut RowCopies, &Vec<usize>)> =
+            copies.iter_mut().zip(lists).filter(|(_, list)| !list.is_empty()).collect();
+        let mut first = 0;
+        for of_batch in pieces.chunk_by_mut(|a, b| a.0.batch == b.0.batch) {
+            let mut rows = Sample::default();
+            for (piece, list) in &*of_batch {
+                rows.extend_from(&piece.rows, list);
+            }
+            let units = units_of(self.model.likelihood.as_ref(), &rows);
             let sum = |pairs: &RowPairs| self.sum(units.as_ref(), &ids, &pairs.assign(), None);
-            let minus = sum(&RowPairs::of(&copies.shares, &rows, &places))?;
-            let plus = sum(&RowPairs::of(dealt, &indices, &places))?;
-            memo.amend(batch as usize, &minus.scale(-1.0))?;
-            memo.amend(batch as usize, &plus)?;
+            let before = of_batch.iter().map(|(piece, list)| (&piece.shares, list.iter().copied()));
+            let minus = sum(&RowPairs::of(&before, &places))?;
+            let plus = sum(&RowPairs::of(&std::iter::once((dealt, first..first + rows.len())), &places))?;
+            let batch = of_batch[0].0.batch as usize;
+            memo.amend(batch, &minus.scale(-1.0))?;
+            memo.amend(batch, &plus)?;
+            for (piece, list) in of_batch {
+                piece.shares.replace(list, dealt, first);
+                first += list.len();
+            }
         }
-        copies.shares.replace(list, dealt);
         let edit = Edit::Delete { id: *gone };
         memo.apply(&edit)?;
         edits.push(edit);

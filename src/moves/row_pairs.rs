@@ -7,10 +7,6 @@ use serde::{Deserialize, Serialize};
 use crate::component::ComponentId;
 use crate::error::Result;
 use crate::local_step::{Chunk, FromPairs, Tap};
-use crate::parallel::{blocks, map};
-
-/// Number of rows whose responsibilities one task makes.
-const BLOCK: usize = 512;
 
 /// The components of rows and their responsibilities, row by row.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -22,21 +18,6 @@ pub struct RowShares {
 }
 
 impl RowShares {
-    /// Those of rows `0..n`, which `add` appends one by one.
-    pub fn by_block(n: usize, add: impl Fn(usize, &mut Self) + Sync) -> Self {
-        let ranges: Vec<_> = blocks(n, BLOCK).collect();
-        let made = map(ranges.len(), |index| {
-            let mut shares = Self::default();
-            ranges[index].clone().for_each(|row| add(row, &mut shares));
-            shares
-        });
-        let mut all = Self::default();
-        for shares in made {
-            all.append(shares);
-        }
-        all
-    }
-
     /// Appends a row.
     pub fn push(&mut self, pairs: impl IntoIterator<Item = (ComponentId, f64)>) {
         for (id, value) in pairs {
@@ -46,12 +27,14 @@ impl RowShares {
         self.ends.push(self.ids.len());
     }
 
-    /// Appends other rows.
-    pub fn append(&mut self, other: Self) {
-        let before = self.ids.len();
-        self.ends.extend(other.ends.into_iter().map(|end| before + end));
-        self.ids.extend(other.ids);
-        self.values.extend(other.values);
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
     }
 
     /// The pairs of a row.
@@ -60,12 +43,12 @@ impl RowShares {
         self.ids[range.clone()].iter().copied().zip(self.values[range].iter().copied())
     }
 
-    /// Gives the listed rows, ascending, the pairs of all rows of `others`.
-    pub fn replace(&mut self, list: &[usize], others: &Self) {
-        let (mut replaced, mut next) = (Self::default(), list.iter().enumerate().peekable());
-        for row in 0..self.ends.len() {
-            match next.next_if(|(_, listed)| **listed == row) {
-                Some((index, _)) => replaced.push(others.of(index)),
+    /// Gives the listed rows, ascending, the pairs of the rows of `others` from `first` on.
+    pub fn replace(&mut self, list: &[usize], others: &Self, first: usize) {
+        let (mut replaced, mut next) = (Self::default(), list.iter().zip(first..).peekable());
+        for row in 0..self.len() {
+            match next.next_if(|(listed, _)| **listed == row) {
+                Some((_, other)) => replaced.push(others.of(other)),
                 None => replaced.push(self.of(row)),
             }
         }
@@ -75,7 +58,7 @@ impl RowShares {
     /// Whether they can be those of `n` rows, since files may hold anything.
     pub fn fits(&self, n: usize) -> bool {
         let n_pairs = self.ends.last().copied().unwrap_or(0);
-        self.ends.len() == n && self.ends.is_sorted() && (self.ids.len(), self.values.len()) == (n_pairs, n_pairs)
+        self.len() == n && self.ends.is_sorted() && (self.ids.len(), self.values.len()) == (n_pairs, n_pairs)
     }
 }
 
@@ -102,17 +85,21 @@ impl RowPairs {
         FromPairs { width: self.width, components: &self.components, values: &self.values }
     }
 
-    /// Pairs of the listed rows of `all`, restricted to the components in `places`.
-    pub fn of(all: &RowShares, list: &[usize], places: &HashMap<ComponentId, u32>) -> Self {
-        let width = list.iter().map(|&row| all.of(row).len()).max().unwrap_or(0).max(1);
-        let mut pairs = Self { width, components: vec![0; list.len() * width], values: vec![0.0; list.len() * width] };
-        for (index, &row) in list.iter().enumerate() {
-            for (slot, (id, value)) in all.of(row).enumerate() {
-                pairs.components[index * width + slot] = places.get(&id).copied().unwrap_or(0);
-                pairs.values[index * width + slot] = value;
+    /// Pairs of the listed rows of some pieces, restricted to the components in `places`.
+    pub fn of<'a, L: IntoIterator<Item = usize>>(
+        pieces: &(impl Iterator<Item = (&'a RowShares, L)> + Clone),
+        places: &HashMap<ComponentId, u32>,
+    ) -> Self {
+        let rows = || pieces.clone().flat_map(|(shares, list)| list.into_iter().map(|row| shares.of(row)));
+        let (n, width) = rows().fold((0, 1), |(n, width), pairs| (n + 1, width.max(pairs.len())));
+        let mut all = Self { width, components: vec![0; n * width], values: vec![0.0; n * width] };
+        for (index, pairs) in rows().enumerate() {
+            for (slot, (id, value)) in pairs.enumerate() {
+                all.components[index * width + slot] = places.get(&id).copied().unwrap_or(0);
+                all.values[index * width + slot] = value;
             }
         }
-        pairs
+        all
     }
 
     /// For each row, its components, as entries of `ids`, with their responsibilities.

@@ -5,7 +5,7 @@ use crate::local_step::{Chunk, Tap};
 use crate::parallel::{blocks, map};
 
 /// Number of units per block.
-const BLOCK: usize = 512;
+const BLOCK: usize = 256;
 
 /// All positive responsibilities of a local step, in the order of its units.
 #[derive(Debug, Default)]

@@ -56,6 +56,21 @@ pub fn ln_of_positive(x: f64) -> f64 {
     exponent * LN_TWO_HIGH + (2.0 * s + (s * square * series + exponent * LN_TWO_LOW))
 }
 
+/// `ln(1 + x)` for finite `x >= 0`, relative error below 2e-15.
+#[inline(always)]
+pub fn ln_1p_of_positive(x: f64) -> f64 {
+    let sum = 1.0 + x;
+    // With what rounding took from the sum.
+    ln_of_positive(sum) + (x - (sum - 1.0)) / sum
+}
+
+/// `tanh(x)`, error below 1e-15.
+#[inline(always)]
+pub fn tanh(x: f64) -> f64 {
+    let small = exp_of_nonpositive(-2.0 * x.abs());
+    ((1.0 - small) / (1.0 + small)).copysign(x)
+}
+
 /// `exp(digamma(x))` for `x > 0`, relative error below 1e-9; zero where it underflows, and at zero.
 #[inline(always)]
 pub fn exp_digamma(x: f64) -> f64 {
@@ -97,6 +112,18 @@ mod tests {
         fn exp_is_that_of_the_standard_library(x in prop_oneof![-708.0..0.0, -1.0..0.0, -1e-9..0.0]) {
             let x: f64 = x;
             prop_assert!((exp_of_nonpositive(x) / x.exp() - 1.0).abs() < 1e-15);
+        }
+
+        #[test]
+        fn ln_1p_is_that_of_the_standard_library(x in prop_oneof![0.0..1.0, 0.0..1e-9, 0.0..1e300, 0.0..1e-307]) {
+            let x: f64 = x;
+            prop_assert!((ln_1p_of_positive(x) - x.ln_1p()).abs() <= 2e-15 * x.ln_1p(), "{x:e}");
+        }
+
+        #[test]
+        fn tanh_is_that_of_the_standard_library(x in prop_oneof![-1e3..1e3, -1.0..1.0, -1e-9..1e-9]) {
+            let x: f64 = x;
+            prop_assert!((tanh(x) - x.tanh()).abs() < 1e-15, "{x:e}");
         }
 
         #[test]

@@ -161,16 +161,17 @@ impl<M: NormalWishartModel> Urn for M {
         let (row, prior) = (dense(row), self.prior());
         let d = row.len();
         let (factor, statistics) = places(d);
-        let mut space = vec![0.0; d];
-        for (cache, out) in caches.chunks_exact(self.cache_len()).zip(out) {
-            let n = cache[COUNT];
-            for ((delta, x), m) in space.iter_mut().zip(row).zip(&cache[MEAN..factor]) {
-                *delta = x - m;
+        with_room(d, |space| {
+            for (cache, out) in caches.chunks_exact(self.cache_len()).zip(out) {
+                let n = cache[COUNT];
+                for ((delta, x), m) in space.iter_mut().zip(row).zip(&cache[MEAN..factor]) {
+                    *delta = x - m;
+                }
+                let square = squared_length_packed(&cache[factor..statistics], space);
+                let q = square / (1.0 + inverse_kappa(prior, n));
+                *out = cache[CONSTANT] - 0.5 * (prior.dof + n + 1.0) * q.ln_1p();
             }
-            let square = squared_length_packed(&cache[factor..statistics], &mut space);
-            let q = square / (1.0 + inverse_kappa(prior, n));
-            *out = cache[CONSTANT] - 0.5 * (prior.dof + n + 1.0) * q.ln_1p();
-        }
+        });
         Ok(())
     }
 

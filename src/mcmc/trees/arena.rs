@@ -45,6 +45,8 @@ pub struct Arena<'a> {
     caches: Vec<f64>,
     /// Unused inner nodes.
     free: Vec<u32>,
+    /// Space for a cache.
+    spare: Vec<f64>,
 }
 
 impl<'a> Arena<'a> {
@@ -61,7 +63,7 @@ impl<'a> Arena<'a> {
             log_dissimilarity: f64::NEG_INFINITY,
         };
         let nodes = target.singles.iter().enumerate().map(leaf).collect();
-        Self { target, blocks, nodes, caches: Vec::new(), free: Vec::new() }
+        Self { target, blocks, nodes, caches: Vec::new(), free: Vec::new(), spare: Vec::new() }
     }
 
     /// Creates the leaves of all rows and reserves memory for trees over them.
@@ -154,20 +156,27 @@ impl<'a> Arena<'a> {
     pub fn join(&mut self, a: u32, b: u32) -> Result<u32> {
         let cache = self.merged(a, b)?;
         let log_marginal = self.target.urn().log_marginal_likelihood(&cache)?;
-        Ok(self.push([a, b], log_marginal, &cache))
+        Ok(self.push([a, b], log_marginal, cache))
     }
 
     /// Joins two nodes whose joint ln m is known. `same` are nodes with the same rows whose caches are quicker to add.
     pub fn join_known(&mut self, children: [u32; 2], log_marginal: f64, same: [u32; 2]) -> Result<u32> {
         let cache = self.merged(same[0], same[1])?;
-        Ok(self.push(children, log_marginal, &cache))
+        Ok(self.push(children, log_marginal, cache))
     }
 
     /// The cache of the rows below two nodes.
-    fn merged(&self, a: u32, b: u32) -> Result<Vec<f64>> {
+    fn merged(&mut self, a: u32, b: u32) -> Result<Vec<f64>> {
         let (a, b) = if self.is_leaf(a) { (b, a) } else { (a, b) };
-        let mut cache = self.cache(a)?;
         let urn = self.target.urn();
+        let mut cache = std::mem::take(&mut self.spare);
+        cache.clear();
+        if self.is_leaf(a) {
+            cache.extend_from_slice(&self.target.empty);
+            urn.add(&mut cache, self.target.table.row(a as usize))?;
+        } else {
+            cache.extend_from_slice(self.inner_cache(a));
+        }
         if self.is_leaf(b) {
             urn.add(&mut cache, self.target.table.row(b as usize))?;
         } else {
@@ -176,7 +185,8 @@ impl<'a> Arena<'a> {
         Ok(cache)
     }
 
-    fn push(&mut self, mut children: [u32; 2], log_marginal: f64, cache: &[f64]) -> u32 {
+    /// Adds a node, whose cache becomes spare.
+    fn push(&mut self, mut children: [u32; 2], log_marginal: f64, cache: Vec<f64>) -> u32 {
         children.sort_unstable_by_key(|&child| self.node(child).least);
         let [a, b] = children.map(|child| *self.node(child));
         let size = a.size + b.size;
@@ -185,11 +195,13 @@ impl<'a> Arena<'a> {
         let (n, len) = (self.target.n_rows(), self.target.empty.len());
         if let Some(reused) = self.free.pop() {
             self.nodes[reused as usize] = node;
-            self.caches[(reused as usize - n) * len..][..len].copy_from_slice(cache);
+            self.caches[(reused as usize - n) * len..][..len].copy_from_slice(&cache);
+            self.spare = cache;
             return reused;
         }
         self.nodes.push(node);
-        self.caches.extend_from_slice(cache);
+        self.caches.extend_from_slice(&cache);
+        self.spare = cache;
         (self.nodes.len() - 1) as u32
     }
 
@@ -214,7 +226,7 @@ impl<'a> Arena<'a> {
         for &old in other.inner_below(root).iter().rev() {
             let node = other.node(old);
             let children = node.children.map(|child| numbers.get(&child).copied().unwrap_or(child));
-            last = self.push(children, node.log_marginal, other.inner_cache(old));
+            last = self.push(children, node.log_marginal, other.inner_cache(old).to_vec());
             numbers.insert(old, last);
         }
         last

@@ -11,7 +11,7 @@ use crate::component::ComponentId;
 use crate::error::Result;
 use crate::moves::refit::{MAX_ROWS, Refit, Trial};
 use crate::moves::{Move, MoveKind, MoveState, Payload, Planning, Report, RowCopies, RunShape, Settling, Visited};
-use crate::parallel::{map, n_threads, try_map};
+use crate::parallel::{for_each, map, n_threads, try_map};
 use crate::parameters::Parameters;
 use crate::registry::{DefaultValue, Entry, Parameter, ParameterKind};
 use crate::simd::Scalar;
@@ -33,8 +33,8 @@ type Candidates = Vec<ComponentId>;
 /// The rows of delete candidates.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CandidateRows {
-    /// The rows.
-    pub copies: RowCopies,
+    /// The rows, in pieces.
+    pub copies: Vec<RowCopies>,
     /// Number of rows of each candidate.
     pub n_rows: BTreeMap<ComponentId, usize>,
     /// Delete candidates skipped because too many rows share them.
@@ -45,7 +45,7 @@ impl CandidateRows {
     /// Adds the rows of another batch. Skips candidates that too many rows share, and drops rows that only these
     /// needed.
     fn append(&mut self, other: Self) {
-        self.copies.append(other.copies);
+        self.copies.extend(other.copies);
         for (id, n) in other.n_rows {
             *self.n_rows.entry(id).or_default() += n;
         }
@@ -55,7 +55,9 @@ impl CandidateRows {
         if self.crowded.len() > n_crowded {
             let Self { copies, n_rows, crowded } = self;
             n_rows.retain(|id, _| !crowded.contains(id));
-            copies.keep_rows_of(|id| n_rows.contains_key(id));
+            for_each(copies.iter_mut().collect(), |piece: &mut RowCopies| {
+                piece.keep_rows_of(|id| n_rows.contains_key(id));
+            });
         }
     }
 }
@@ -120,12 +122,14 @@ impl<F: Scalar> Move<F> for Delete {
                 found.crowded.insert(*id);
             }
         }
-        let listed = map(blocks.len(), |index| {
+        let copies = map(blocks.len(), |index| {
             let has_wanted = |components: &[u32]| components.iter().any(|&component| is_wanted[component as usize]);
             let units = blocks[index].units().filter(|(_, components, _)| has_wanted(components));
-            units.map(|(unit, ..)| unit as u32).collect::<Vec<_>>()
+            let listed: Vec<u32> = units.map(|(unit, ..)| unit as u32).collect();
+            // The first block tells the kind of rows, even if it has none.
+            (index == 0 || !listed.is_empty()).then(|| RowCopies::of(visited, &listed))
         });
-        found.copies = RowCopies::of(visited, &listed.concat());
+        found.copies = copies.into_iter().flatten().collect();
         Ok(Some(Payload::new(found)))
     }
 
@@ -139,7 +143,8 @@ impl<F: Scalar> Move<F> for Delete {
     fn settle(&self, settling: &mut Settling<'_, '_, F>) -> Result<Report> {
         let wanted: Candidates = settling.state.plan.wanted.take(&KIND)?;
         let CandidateRows { mut copies, crowded, .. } = settling.state.found.payloads.take(&KIND)?;
-        copies.resolve(&settling.owner);
+        let owner = &settling.owner;
+        for_each(copies.iter_mut().collect(), |piece: &mut RowCopies| piece.resolve(owner));
         // Targets of proposals may be tried again at once.
         for target in settling.state.plan.targets() {
             settling.state.memory(&KIND).forget(target);
@@ -183,7 +188,11 @@ impl<F: Scalar> Move<F> for Delete {
     fn fits(&self, state: &MoveState, shape: &RunShape<'_>) -> bool {
         let wanted = state.plan.wanted.get::<Candidates>(&KIND);
         let found = state.found.payloads.get::<CandidateRows>(&KIND);
+        let fits = |found: &CandidateRows| {
+            found.copies.iter().all(|piece| piece.fits(shape.n_batches))
+                && found.copies.windows(2).all(|two| two[0].rows.goes_with(&two[1].rows))
+        };
         wanted.is_ok_and(|wanted| wanted.is_none_or(|wanted| wanted.iter().all(|id| shape.ids.contains(id))))
-            && found.is_ok_and(|found| found.is_none_or(|found| found.copies.fits(shape.n_batches)))
+            && found.is_ok_and(|found| found.is_none_or(|found| fits(&found)))
     }
 }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use stickbreak::component::{ComponentId, EditLog};
 use stickbreak::data::{Csr, CsrRows, DenseRows, RowUnits, Rows, Sample};
-use stickbreak::moves::{Bag, RowCopies, RowShares};
+use stickbreak::moves::Bag;
 use stickbreak::rng::{Purpose, key, permutation, stream};
 use stickbreak::suffstats::{PairGaps, Summary};
 
@@ -97,6 +97,9 @@ proptest! {
         let order: Vec<usize> = order.into_iter().map(|row| row as usize).collect();
         let picked = all.pick(&order);
         prop_assert_eq!(picked.len(), 12);
+        let mut again = all.pick(&order[..cut as usize]);
+        again.extend_from(&all, &order[cut as usize..]);
+        prop_assert_eq!(&again, &picked);
         let read = picked.units::<f64>(2.0);
         for (position, &row) in order.iter().enumerate() {
             let mut found = [0.0; D];
@@ -104,28 +107,6 @@ proptest! {
             prop_assert_eq!(&found[..], &dense[row * D..][..D]);
             prop_assert_eq!(read.mass(position), 2.0);
         }
-    }
-}
-
-#[test]
-fn rows_of_candidates_keep_their_batches_and_pairs() {
-    let copies = |batch: u32, rows: std::ops::Range<u32>| RowCopies {
-        batches: vec![batch; rows.len()],
-        shares: RowShares::by_block(rows.len(), |row, shares| {
-            shares.push([(ComponentId(rows.start + row as u32), 0.25)]);
-        }),
-        rows: sample(rows),
-    };
-    let mut found = RowCopies::default();
-    found.append(copies(1, 4..7));
-    found.append(copies(0, 0..4));
-    assert_eq!(found.batches, [1, 1, 1, 0, 0, 0, 0]);
-    let ids: Vec<u32> = (0..7).map(|row| found.shares.of(row).map(|(id, _)| id.0).sum()).collect();
-    assert_eq!(ids, [4, 5, 6, 0, 1, 2, 3]);
-    for (position, row) in ids.into_iter().enumerate() {
-        let mut values = [0.0; D];
-        found.rows.units::<f64>(1.0).read([position], &[0.0; D], &mut values);
-        assert_eq!(values, [1, 2, 3].map(|j| f64::from(row * j)));
     }
 }
 

@@ -316,13 +316,13 @@ impl<'a> Replay<'a> {
     }
 
     /// The copies of rows for delete candidates have all responsibilities, with parts in place of their targets.
-    fn check_copies(&self, copies: &RowCopies, units: &RowUnits<'_, f64>, targets: &[ComponentId]) {
+    fn check_copies(&self, copies: &[RowCopies], units: &RowUnits<'_, f64>, targets: &[ComponentId]) {
         let candidates =
             self.state.plan.wanted.get::<Vec<ComponentId>>(&DELETE).expect("of a delete").unwrap_or_default();
         let is_listed = |shares: &Shares| candidates.iter().any(|id| shares.contains_key(id));
         let listed: Vec<usize> =
             (0..units.len()).filter(|&unit| is_listed(&self.table[units.row_number(unit)])).collect();
-        assert_eq!(copies.batches.len(), listed.len());
+        assert_eq!(copies.iter().map(|some| some.rows.len()).sum::<usize>(), listed.len());
         // Equal rows have equal responsibilities.
         let mut expected: BTreeMap<Vec<u64>, Shares> = BTreeMap::new();
         for unit in listed {
@@ -332,12 +332,14 @@ impl<'a> Replay<'a> {
             all.extend(self.dealt[row].values().flatten().map(|(&id, &value)| (id, value)));
             expected.insert(bits(units, unit), all);
         }
-        let rows = copies.rows.units::<f64>(1.0);
-        for position in 0..copies.batches.len() {
-            let pairs: Vec<(ComponentId, f64)> = copies.shares.of(position).collect();
-            let expected = &expected[&bits(&rows, position)];
-            assert_eq!(pairs.len(), expected.len(), "{pairs:?} {expected:?}");
-            assert!(pairs.iter().all(|(id, value)| (value - expected[id]).abs() <= 1e-11), "{pairs:?} {expected:?}");
+        for RowCopies { rows, shares, .. } in copies {
+            let rows = rows.units::<f64>(1.0);
+            for position in 0..rows.len() {
+                let pairs: Vec<(ComponentId, f64)> = shares.of(position).collect();
+                let expected = &expected[&bits(&rows, position)];
+                assert_eq!(pairs.len(), expected.len(), "{pairs:?} {expected:?}");
+                assert!(pairs.iter().all(|(id, value)| (value - expected[id]).abs() <= 1e-11), "{pairs:?}");
+            }
         }
     }
 
