@@ -48,16 +48,19 @@ impl Nodes {
     /// # Panics
     /// If it has another number of statistics or squares than the list.
     pub fn push(&mut self, node: &TreeNode) {
-        let has_spread = !node.spread.is_empty();
-        assert!(node.mean.len() == self.width && (!has_spread || node.spread.len() == self.spread_width));
+        self.push_parts(&node.mean, &node.spread);
         self.rows.push(node.row);
         self.masses.push(node.mass);
-        self.means.extend_from_slice(&node.mean);
-        let position = (self.spreads.len() / self.spread_width.max(1)) as u32;
-        self.spread_at.push(if has_spread { position } else { NONE });
-        self.spreads.extend_from_slice(&node.spread);
         self.log_bases.push(node.log_base);
         self.excesses.push(node.excess);
+    }
+
+    fn push_parts(&mut self, mean: &[f64], spread: &[f64]) {
+        assert!(mean.len() == self.width && (spread.is_empty() || spread.len() == self.spread_width));
+        self.means.extend_from_slice(mean);
+        let position = (self.spreads.len() / self.spread_width.max(1)) as u32;
+        self.spread_at.push(if spread.is_empty() { NONE } else { position });
+        self.spreads.extend_from_slice(spread);
     }
 
     /// Number of nodes.
@@ -132,13 +135,22 @@ impl Nodes {
     #[must_use]
     pub fn pick(&self, list: impl IntoIterator<Item = usize>) -> Self {
         let mut picked = Self::new(self.width, self.spread_width);
-        list.into_iter().for_each(|node| picked.push(&self.node(node)));
+        list.into_iter().for_each(|node| picked.push_from(self, node));
         picked
+    }
+
+    /// Appends a node of another list.
+    pub fn push_from(&mut self, other: &Self, node: usize) {
+        self.push_parts(other.mean(node), other.spread(node).unwrap_or_default());
+        self.rows.push(other.rows[node]);
+        self.masses.push(other.masses[node]);
+        self.log_bases.push(other.log_bases[node]);
+        self.excesses.push(other.excesses[node]);
     }
 
     /// Appends the nodes of another list.
     pub fn append(&mut self, other: &Self) {
-        (0..other.len()).for_each(|node| self.push(&other.node(node)));
+        (0..other.len()).for_each(|node| self.push_from(other, node));
     }
 
     /// Whether the parts are consistent. Files are not trusted.

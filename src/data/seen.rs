@@ -8,7 +8,7 @@ use crate::parallel::{blocks, try_map};
 use crate::real::Real;
 
 /// Number of values that one task checks, about.
-const CHECKED: usize = 16384;
+const CHECKED: usize = 4096;
 
 /// A dataset seen in coordinates.
 pub struct SeenRows<'a, F: Real> {

@@ -180,8 +180,8 @@ impl<F: Scalar> LocalStep<'_, F> {
         let d = units.dimension();
         let width = self.assign.width();
         let n_columns = self.ids.len() + usize::from(self.assign.tail_log_weight().is_some());
-        // Sparse rows are not copied and need no room.
-        let size = chunk_rows(self.assign.usual_width(), if units.is_sparse() { 1 } else { d });
+        // Sparse rows are not copied, so large chunks do not take their room.
+        let size = chunk_rows(self.assign.usual_width(), if units.is_sparse() { FEW_COLUMNS } else { d });
         let Buffers { read, responsibilities, scored, leaders, pairs } = buffers;
         (responsibilities.width, scored.width) = (width, width);
         let mut evaluated = 0;
@@ -351,11 +351,14 @@ fn chunks<F: Scalar>(units: &dyn Units<F>, size: usize) -> impl Iterator<Item = 
     })
 }
 
+/// Number of columns below which chunks are small.
+const FEW_COLUMNS: usize = 32;
+
 /// Number of rows of a chunk, a function of the sizes only. It gives each component enough pairs for long sums in
 /// bounded memory. With few columns, a small chunk lets its results be read again while they are in the cache; with
 /// many, a large chunk lets neighbours share their best component.
 pub fn chunk_rows(width: usize, d: usize) -> usize {
     let rows = (1_usize << 20) / width.max(1);
-    let rows = rows.min((1 << 22) / d.max(1)).clamp(BLOCK, if d < 32 { 1 << 15 } else { 1 << 16 });
+    let rows = rows.min((1 << 22) / d.max(1)).clamp(BLOCK, if d < FEW_COLUMNS { 1 << 15 } else { 1 << 16 });
     rows / BLOCK * BLOCK
 }

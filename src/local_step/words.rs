@@ -3,12 +3,12 @@
 use std::ops::Range;
 
 use crate::data::{Csr, CsrRows, RowBlock, RowUnits, Sample, SparseRows};
-use crate::local_step::Units;
-use crate::parallel::{blocks, map};
+use crate::local_step::{Units, cut_mut};
+use crate::parallel::{blocks, for_each, map};
 use crate::simd::Scalar;
 
 /// Number of documents whose words one task collects.
-const COLLECTED: usize = 32;
+const COLLECTED: usize = 8;
 
 /// The words of the documents of a batch, in order. A word with count c in a document of weight w is a unit of mass c
 /// w, whose row has a single one, in the column of the word.
@@ -34,55 +34,36 @@ impl<F: Scalar> DocumentWords<F> {
     /// Collects the words in the rows of a batch; zeros are left out.
     pub fn of(documents: &RowUnits<'_, F>) -> Self {
         let ranges: Vec<_> = blocks(documents.len(), COLLECTED).collect();
-        let mut parts = map(ranges.len(), |index| Self::of_some(documents, ranges[index].clone())).into_iter();
-        let mut all = parts.next().unwrap_or_else(|| Self::of_some(documents, 0..0));
-        for part in parts {
-            let before = all.words.len();
-            all.starts.extend(part.starts[1..].iter().map(|start| before + start));
-            all.words.extend(part.words);
-            all.counts.extend(part.counts);
-            all.masses.extend(part.masses);
-            all.weights.extend(part.weights);
-        }
-        all.row_starts = (0..=all.words.len() as u64).collect();
-        all.ones = vec![F::from_f64(1.0); all.words.len()];
-        all
-    }
-
-    /// The same for some documents, without what does not depend on their words.
-    fn of_some(documents: &RowUnits<'_, F>, some: Range<usize>) -> Self {
-        let mut all = Self {
-            n_columns: documents.dimension(),
-            starts: vec![0],
-            words: Vec::new(),
-            counts: Vec::new(),
-            masses: Vec::new(),
-            weights: some.clone().map(|document| documents.mass(document)).collect(),
-            row_starts: Vec::new(),
-            ones: Vec::new(),
-        };
-        let is_sparse = documents.csr().is_some();
-        let (zeros, mut row) = (vec![F::ZERO; if is_sparse { 0 } else { all.n_columns }], Vec::new());
-        for (place, document) in some.enumerate() {
-            if let Some(table) = documents.csr() {
-                all.take(table.entries(documents.row_number(document), all.n_columns));
-            } else {
-                row.resize(all.n_columns, F::ZERO);
-                documents.read(std::iter::once(document), &zeros, &mut row);
-                all.take((0..).zip(row.iter().copied()));
+        let lengths = map(ranges.len(), |index| {
+            let mut lengths = vec![0; ranges[index].len()];
+            for_each_word(documents, ranges[index].clone(), |place, _, _| lengths[place] += 1);
+            lengths
+        });
+        let (mut starts, mut ends) = (vec![0], Vec::with_capacity(ranges.len()));
+        for lengths in lengths {
+            for length in lengths {
+                starts.push(starts[starts.len() - 1] + length);
             }
-            let weight = all.weights[place];
-            all.masses.extend(all.counts[all.starts[place]..].iter().map(|count| count * weight));
-            all.starts.push(all.words.len());
+            ends.push(starts[starts.len() - 1]);
         }
-        all
-    }
-
-    fn take(&mut self, row: impl Iterator<Item = (u32, F)>) {
-        for (word, count) in row.filter(|(_, count)| *count > F::ZERO) {
-            self.words.push(word);
-            self.counts.push(count.to_f64());
-        }
+        let (n_documents, n) = (documents.len(), starts[starts.len() - 1]);
+        let weights: Vec<f64> = (0..n_documents).map(|document| documents.mass(document)).collect();
+        let (mut words, mut counts, mut masses) = (vec![0; n], vec![0.0; n], vec![0.0; n]);
+        let (mut row_starts, mut ones) = (vec![0; n + 1], vec![F::ZERO; n]);
+        let columns = cut_mut(&mut words, &ends, 1).into_iter().zip(cut_mut(&mut counts, &ends, 1));
+        let numbers = cut_mut(&mut masses, &ends, 1).into_iter().zip(cut_mut(&mut ones, &ends, 1));
+        let items = ranges.into_iter().zip(columns).zip(numbers).zip(cut_mut(&mut row_starts[1..], &ends, 1));
+        for_each(items.collect(), |(((some, (words, counts)), (masses, ones)), row_starts)| {
+            let (first, mut word) = (some.start, 0);
+            let before = starts[first] as u64;
+            for_each_word(documents, some, |place, column, count: F| {
+                (words[word], counts[word], ones[word]) = (column, count.to_f64(), F::from_f64(1.0));
+                masses[word] = counts[word] * weights[first + place];
+                word += 1;
+                row_starts[word - 1] = before + word as u64;
+            });
+        });
+        Self { n_columns: documents.dimension(), starts, words, counts, masses, weights, row_starts, ones }
     }
 
     /// Number of documents.
@@ -113,6 +94,26 @@ impl<F: Scalar> DocumentWords<F> {
     /// The count of each word in its document.
     pub fn counts(&self) -> &[f64] {
         &self.counts
+    }
+}
+
+/// Calls `take` with the place in `some`, the column and the count of every word of some documents.
+fn for_each_word<F: Scalar>(documents: &RowUnits<'_, F>, some: Range<usize>, mut take: impl FnMut(usize, u32, F)) {
+    let n_columns = documents.dimension();
+    let (zeros, mut row) = (vec![F::ZERO; if documents.csr().is_some() { 0 } else { n_columns }], Vec::new());
+    for (place, document) in some.enumerate() {
+        let mut take = |(word, count)| {
+            if count > F::ZERO {
+                take(place, word, count);
+            }
+        };
+        if let Some(table) = documents.csr() {
+            table.entries(documents.row_number(document), n_columns).for_each(&mut take);
+        } else {
+            row.resize(n_columns, F::ZERO);
+            documents.read(std::iter::once(document), &zeros, &mut row);
+            (0..).zip(row.iter().copied()).for_each(&mut take);
+        }
     }
 }
 

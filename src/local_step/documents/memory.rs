@@ -1,8 +1,14 @@
 //! The state kept for documents between visits: the expected counts of their topics (mathematics 11.3).
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 use crate::component::ComponentId;
+use crate::parallel::{blocks, map};
+
+/// Number of documents whose counts one task looks up.
+const MAPPED: usize = 16;
 
 /// Expected counts of topics by document, stored sparsely.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -61,7 +67,10 @@ impl DocumentCounts {
             });
             sums.into_iter().unzip()
         };
-        Some(self.starts.windows(2).map(document).collect())
+        let ranges: Vec<_> = blocks(n, MAPPED).collect();
+        let of_range = |range: &Range<usize>| self.starts[range.start..=range.end].windows(2).map(document).collect();
+        let found: Vec<Vec<_>> = map(ranges.len(), |index| of_range(&ranges[index]));
+        Some(found.into_iter().flatten().collect())
     }
 
     /// Replaces a topic by another, or removes it if `to` is `None`.

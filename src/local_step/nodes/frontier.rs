@@ -185,7 +185,7 @@ impl BatchTree {
                 None => {
                     starts.push(start);
                     fresh.push(self.fresh[node]);
-                    nodes.push(&self.nodes.node(node));
+                    nodes.push_from(&self.nodes, node);
                 }
                 Some(children) => {
                     self.tree.open(start as usize, &children.halves);

@@ -10,13 +10,13 @@ use crate::error::Result;
 use crate::likelihood::Likelihood;
 use crate::local_step::nodes::frontier::BatchTree;
 use crate::local_step::{Chunk, Keep, LocalStep, NodeUnits, RawScores, Tap, Units};
-use crate::parallel::{Cancel, map_all};
+use crate::parallel::{Cancel, alone, map_all, try_map};
 use crate::responsibilities::largest;
 use crate::scoring::Scorer;
 use crate::simd::Scalar;
 
 /// Number of nodes judged together, whose scores are in memory at once.
-const TOGETHER: usize = 256;
+const TOGETHER: usize = 64;
 /// Rounding error of a gain of zero, relative to the scores.
 const ROUNDING: f64 = 1e-12;
 /// Rounding error of a gain of zero if scores are float32.
@@ -102,17 +102,21 @@ impl<F: Scalar> Judging<'_, F> {
         fresh: bool,
     ) -> Result<Vec<OpeningCandidate>> {
         let list = tree.next_to_judge(fresh);
+        let parts: Vec<&[usize]> = list.chunks(TOGETHER).collect();
+        let values = match self.rule {
+            OpeningRule::Gain => {
+                let tree = &*tree;
+                try_map(parts.len(), |part| alone(|| self.gains(tree, rows, parts[part])))?
+            }
+            OpeningRule::Responsibility => {
+                parts.iter().map(|part| self.changes(tree, rows, part)).collect::<Result<_>>()?
+            }
+        };
         let mut found = Vec::new();
-        for list in list.chunks(TOGETHER) {
-            let values = match self.rule {
-                OpeningRule::Gain => self.gains(tree, rows, list)?,
-                OpeningRule::Responsibility => self.changes(tree, rows, list)?,
-            };
-            for (&node, value) in list.iter().zip(values).filter(|(_, value)| *value > self.tolerance) {
-                let (mass, n_more) = (tree.nodes().masses()[node], tree.n_more(node) as u32);
-                if mass > 0.0 {
-                    found.push(OpeningCandidate { node: node as u32, value, mass, n_more });
-                }
+        for (&node, &value) in list.iter().zip(values.iter().flatten()).filter(|(_, value)| **value > self.tolerance) {
+            let (mass, n_more) = (tree.nodes().masses()[node], tree.n_more(node) as u32);
+            if mass > 0.0 {
+                found.push(OpeningCandidate { node: node as u32, value, mass, n_more });
             }
         }
         Ok(found)
@@ -139,7 +143,7 @@ impl<F: Scalar> Judging<'_, F> {
         let rounding = if F::NAME == "float64" { ROUNDING } else { ROUNDING_OF_FLOAT32 };
         let mut rest = scores.as_slice();
         let nodes = standing.iter().map(|of_node| (of_node, rest.split_off(..of_node.len() * k).unwrap_or_default()));
-        Ok(map_all(nodes.collect(), |(rows_of_node, scores)| {
+        let gains = nodes.map(|(rows_of_node, scores)| {
             let masses: Vec<f64> = rows_of_node.iter().map(|&row| rows.mass(row as usize)).collect();
             let total: f64 = masses.iter().sum();
             let (mut mean, mut of_rows) = (vec![0.0; k], 0.0);
@@ -150,7 +154,8 @@ impl<F: Scalar> Judging<'_, F> {
             let of_mean = if total > 0.0 { largest(&mean, self.width).1 } else { of_rows };
             let gain = of_rows - of_mean;
             if gain > rounding * (1.0 + of_rows.abs()) { gain } else { 0.0 }
-        }))
+        });
+        Ok(gains.collect())
     }
 
     /// The largest L1 distance between the responsibilities of a node and those of one of its children.
@@ -159,7 +164,7 @@ impl<F: Scalar> Judging<'_, F> {
         let mut nodes = Nodes::new(tree.nodes().width(), tree.nodes().spread_width());
         let mut numbers = Vec::new();
         for &node in list {
-            nodes.push(&tree.nodes().node(node));
+            nodes.push_from(tree.nodes(), node);
             // Without mass a child has no mean.
             let children = tree.children(node).map_or(&[][..], |children| &children.nodes);
             let n_before = nodes.len();
