@@ -54,13 +54,16 @@ impl<F: Scalar> DocumentWords<F> {
         let numbers = cut_mut(&mut masses, &ends, 1).into_iter().zip(cut_mut(&mut ones, &ends, 1));
         let items = ranges.into_iter().zip(columns).zip(numbers).zip(cut_mut(&mut row_starts[1..], &ends, 1));
         for_each(items.collect(), |(((some, (words, counts)), (masses, ones)), row_starts)| {
-            let (first, mut word) = (some.start, 0);
-            let before = starts[first] as u64;
+            let first = some.start;
+            ones.fill(F::from_f64(1.0));
+            row_starts.iter_mut().zip(starts[first] as u64 + 1..).for_each(|(start, number)| *start = number);
+            let mut places = words.iter_mut().zip(counts).zip(masses);
             for_each_word(documents, some, |place, column, count: F| {
-                (words[word], counts[word], ones[word]) = (column, count.to_f64(), F::from_f64(1.0));
-                masses[word] = counts[word] * weights[first + place];
-                word += 1;
-                row_starts[word - 1] = before + word as u64;
+                // There is no place for a word that another thread has written since words were counted.
+                if let Some(((word, of_word), mass)) = places.next() {
+                    (*word, *of_word) = (column, count.to_f64());
+                    *mass = *of_word * weights[first + place];
+                }
             });
         });
         Self { n_columns: documents.dimension(), starts, words, counts, masses, weights, row_starts, ones }
