@@ -104,9 +104,10 @@ impl<F: Scalar> WithSimd for Offer<'_, F> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self(sink, scores) = self;
+        let mut offers = sink.offers(simd);
         for (component, scores) in scores.chunks_exact(ROWS).enumerate() {
             for (group, scores) in scores.chunks_exact(F::GROUP).enumerate() {
-                sink.offer(simd, component, group, scores);
+                offers.offer_group(component, group, scores);
             }
         }
     }

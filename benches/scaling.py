@@ -6,8 +6,9 @@
 
 The core notes on one thread when each section and each of its tasks began and ended. What lies outside sections is
 serial. A time on p threads is then the serial time plus, for each section, the time until p workers that take the
-tasks in order have done them all, plus the time of a join. Joins are assumed to take 4 us (1 + log2(p) / 2). Memory
-bandwidth, sockets and clock rates are left out.
+tasks in order have done them all, plus the time of a join. Joins are assumed to take 4 us (1 + log2(p) / 2). Tasks
+take longer where one core reads what another has written: by how much is measured, as the CPU seconds outside the
+serial part on all cores over those on one. For more cores than the machine has this is assumed to stay as it is.
 """
 
 import argparse
@@ -46,9 +47,13 @@ class Task:
     def work(self) -> float:
         return self.own + sum(section.work for section in self.sections)
 
-    def seconds(self, p: int) -> float:
-        """Time on p threads, the task's own included."""
-        return self.own + sum(section.seconds(p) for section in self.sections)
+    def seconds(self, p: int, longer: float) -> float:
+        """Time on p threads, on which the task's own takes `longer` times as long."""
+        return longer * self.own + sum(section.seconds(p, longer) for section in self.sections)
+
+    def total(self, longer: float) -> float:
+        """Time on one thread, if what is not a section takes `longer` times as long."""
+        return longer * self.own + sum(section.total(longer) for section in self.sections)
 
 
 @dataclass
@@ -62,18 +67,23 @@ class Section:
     def work(self) -> float:
         return self.span
 
-    def seconds(self, p: int) -> float:
-        if p == 1:
-            return self.span
-        between = self.span - sum(task.work for task in self.tasks)
+    @property
+    def between(self) -> float:
+        """Time of the section itself."""
+        return self.span - sum(task.work for task in self.tasks)
+
+    def total(self, longer: float) -> float:
+        return self.between + sum(task.total(longer) for task in self.tasks)
+
+    def seconds(self, p: int, longer: float) -> float:
         join = JOIN * (1 + math.log2(p) / 2) if len(self.tasks) > 1 else 0.0
         if any(task.sections for task in self.tasks):
-            longest = max(task.seconds(p) for task in self.tasks)
-            return max(longest, self.span / p) + join
+            longest = max(task.seconds(p, longer) for task in self.tasks)
+            return max(longest, self.total(longer) / p) + join
         free = [0.0] * min(p, len(self.tasks))
         for task in self.tasks:
-            heapq.heapreplace(free, free[0] + task.own)
-        return max(free, default=0.0) + between / p + join
+            heapq.heapreplace(free, free[0] + longer * task.own)
+        return max(free, default=0.0) + self.between / p + join
 
 
 def sections(callers: list[str], nanoseconds: list[int], kinds: list[int]) -> list[Section]:
@@ -143,10 +153,10 @@ def show(name: str, job: Job, threads: list[int], places: int, repeats: int) -> 
         print(f"{p} thread(s): {wall:.3f} s, {cpu:.3f} CPU s", end="")
         print(f", {runs[1][0] / wall:.2f} times as fast" if 1 in runs and p > 1 else "")
     if hasattr(_core, "log_sections"):
-        show_log(job, places)
+        show_log(job, places, runs[min(threads)][1], runs[max(threads)][1])
 
 
-def show_log(job: Job, places: int) -> None:
+def show_log(job: Job, places: int, alone: float, together: float) -> None:
     # The time without the making of lists from the log.
     seconds: list[float] = []
     log = _core.log_sections(lambda: seconds.append(measured(job, 1)[0]))
@@ -156,18 +166,20 @@ def show_log(job: Job, places: int) -> None:
     number = sum(kind >= 0 for kind in log[2])
     print(f"{total:.3f} s on one thread with the log, {100 * serial / total:.1f} % serial, ", end="")
     print(f"{number} sections, {log[2].count(TASK) / number:.1f} tasks each")
-    times = [serial + sum(section.seconds(p) for section in outer) for p in THREADS]
+    longer = (together - serial) / (alone - serial)
+    print(f"tasks take {longer:.2f} times as long on as many threads as measured")
+    times = [serial + sum(section.seconds(p, longer) for section in outer) for p in THREADS]
     print("threads     " + "".join(f"{p:8}" for p in THREADS))
     print("model, times" + "".join(f"{total / seconds:8.2f}" for seconds in times))
-    show_places(outer, places)
+    show_places(outer, places, longer)
 
 
-def show_places(outer: list[Section], places: int) -> None:
+def show_places(outer: list[Section], places: int, longer: float) -> None:
     """What 16 threads lose, by the place of the section."""
     of_place: dict[str, list[float]] = defaultdict(lambda: [0, 0, 0.0, 0.0, 0.0])
     for section in outer:
         line = of_place[section.caller]
-        seconds = section.seconds(16)
+        seconds = section.seconds(16, longer)
         for index, value in enumerate((1, len(section.tasks), section.span, seconds, seconds - section.span / 16)):
             line[index] += value
     ranked = sorted(of_place.items(), key=lambda entry: -entry[1][4])[:places]

@@ -1,13 +1,16 @@
 //! Responsibilities: at most `L` (component, value) pairs per unit. Dense is `L = K`, hard is `L = 1`.
 
+mod collects;
 mod insert;
 mod near;
+mod offers;
 mod row;
 mod top_l;
 
 use crate::error::{Error, Result};
 use crate::real::Real;
 
+pub use offers::Offers;
 pub use row::RowBest;
 pub use top_l::{TopL, largest};
 

@@ -110,6 +110,21 @@ impl Instructions {
 /// AVX-512.
 pub const VECTORS: usize = 3;
 
+/// The vectors of rows that are processed together.
+pub type Vectors<S, F> = [<F as Scalar>::Vector<S>; VECTORS];
+
+/// Number of rows of [`Vectors`].
+#[inline(always)]
+pub const fn rows_of_part<S: Simd, F: Scalar>() -> usize {
+    size_of::<Vectors<S, F>>() / size_of::<F>()
+}
+
+/// Number of [`Vectors`] in a group.
+#[inline(always)]
+pub const fn parts_of_group<S: Simd, F: Scalar>() -> usize {
+    F::GROUP / rows_of_part::<S, F>()
+}
+
 /// Numbers that can be stored in vectors.
 pub trait Scalar: Real + Pod {
     /// A vector.
@@ -142,6 +157,8 @@ pub trait Scalar: Real + Pod {
     fn bits<S: Simd>(simd: S, mask: Self::Mask<S>) -> u32;
     /// The larger of two in each lane.
     fn larger<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
+    /// The smaller of two in each lane.
+    fn smaller<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
     /// The largest number in a vector.
     fn maximum<S: Simd>(simd: S, values: Self::Vector<S>) -> Self;
     /// `a` where the mask holds and `b` elsewhere.
@@ -162,7 +179,7 @@ macro_rules! impl_lanes {
     (
         $t:ident, $widest:literal, $powers:ident, $vector:ident, $mask:ident, $lanes:ident, $splat:ident,
         $mul_add:ident, $sub:ident, $greater:ident, $at_least:ident, $equal:ident, $and:ident, $or:ident,
-        $first:ident, $select:ident, $sum:ident, $max:ident, $maximum:ident
+        $first:ident, $select:ident, $sum:ident, $max:ident, $min:ident, $maximum:ident
     ) => {
         impl Scalar for $t {
             type Vector<S: Simd> = S::$vector;
@@ -230,6 +247,10 @@ macro_rules! impl_lanes {
                 simd.$max(a, b)
             }
             #[inline(always)]
+            fn smaller<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S> {
+                simd.$min(a, b)
+            }
+            #[inline(always)]
             fn maximum<S: Simd>(simd: S, values: Self::Vector<S>) -> Self {
                 simd.$maximum(values)
             }
@@ -265,6 +286,7 @@ impl_lanes!(
     select_f32s,
     reduce_sum_f32s,
     max_f32s,
+    min_f32s,
     reduce_max_f32s
 );
 impl_lanes!(
@@ -286,6 +308,7 @@ impl_lanes!(
     select_f64s,
     reduce_sum_f64s,
     max_f64s,
+    min_f64s,
     reduce_max_f64s
 );
 

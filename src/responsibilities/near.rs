@@ -6,6 +6,9 @@ use pulp::Simd;
 use crate::responsibilities::insert::{FREE, insert};
 use crate::simd::{Lines, Scalar};
 
+/// Lanes of the widest vector.
+const MOST_LANES: usize = 16;
+
 /// Lists of the rows of one block, in the layout of [`super::TopL`].
 #[derive(Debug, Default)]
 pub(super) struct NearList<F> {
@@ -19,8 +22,6 @@ pub(super) struct NearList<F> {
     width: usize,
     /// Number of slots in use.
     n_slots: usize,
-    /// Number of components of each row, also of those that do not fit.
-    n_listed: Vec<usize>,
     /// The best scores of a vector of rows, (slots, lanes), in descending order.
     sorted: Lines<F>,
 }
@@ -30,28 +31,27 @@ impl<F: Scalar> NearList<F> {
     /// row. Returns the number of slots in use. Call only inside [`crate::simd::Instructions::run`].
     #[inline(always)]
     pub fn list<S: Simd>(&mut self, simd: S, all: &[F], best: RowBests<'_, F>, width: usize, margin: F) -> usize {
-        let Self { scores, numbers, least, n_listed, .. } = self;
         let n = best.scores.len();
-        least.reset(n, F::INFINITY);
-        least.iter_mut().zip(&best.scores[..best.n_rows]).for_each(|(least, &best)| *least = best - margin);
-        scores.resize(width * n);
-        numbers.resize(width * n);
-        scores[..n].copy_from_slice(best.scores);
-        numbers[..n].copy_from_slice(best.numbers);
-        n_listed.clear();
-        n_listed.resize(n, 1);
+        self.least.reset(n, F::INFINITY);
+        let rows = self.least.iter_mut().zip(&best.scores[..best.n_rows]);
+        rows.for_each(|(least, &best)| *least = best - margin);
+        self.scores.resize(width * n);
+        self.numbers.resize(width * n);
+        self.scores[..n].copy_from_slice(best.scores);
+        self.numbers[..n].copy_from_slice(best.numbers);
         let lanes = size_of::<F::Vector<S>>() / size_of::<F>();
         (self.width, self.n_slots) = (width, 1);
+        // Neighbours are alike: where one does not fit, the next is not tried.
+        let mut is_crowded = false;
         for group in 0..n / lanes {
-            if self.list_group(simd, all, best, group, true) {
+            if !is_crowded && self.list_group(simd, all, best, group, true) == 0 {
                 continue;
             }
-            let rows = group * lanes..(group + 1) * lanes;
-            raise(simd, all, n, group, width, &mut self.least, &mut self.sorted);
-            self.n_listed[rows.clone()].fill(1);
-            self.list_group(simd, all, best, group, false);
-            for row in rows.filter(|&row| self.n_listed[row] > width) {
+            is_crowded = raise(simd, all, n, group, width, &mut self.least, &mut self.sorted);
+            let crowded = self.list_group(simd, all, best, group, false);
+            for lane in (0..lanes).filter(|lane| crowded >> lane & 1 == 1) {
                 // Several scores equal the last one that fits.
+                let row = group * lanes + lane;
                 keep_best(all, n, row, self.least[row], width, &mut self.scores, &mut self.numbers);
             }
         }
@@ -61,18 +61,23 @@ impl<F: Scalar> NearList<F> {
         written
     }
 
-    /// Lists the components of a vector of rows, and counts the slots in use. Returns whether all fit; with `stops`, it
-    /// ends at the first one that does not.
+    /// Lists the components of a vector of rows, and counts the slots in use. Returns one bit for each row whose
+    /// components do not fit; with `stops`, it ends at the first one.
     #[inline(always)]
-    fn list_group<S: Simd>(&mut self, simd: S, all: &[F], best: RowBests<'_, F>, group: usize, stops: bool) -> bool {
-        let Self { scores, numbers, least, n_listed, n_slots, .. } = self;
-        let (n, width) = (best.scores.len(), self.width);
+    fn list_group<S: Simd>(&mut self, simd: S, all: &[F], best: RowBests<'_, F>, group: usize, stops: bool) -> u32 {
+        let Self { scores, numbers, least, n_slots, .. } = self;
+        let (scores, numbers) = (&mut **scores, &mut **numbers);
+        let n = best.scores.len();
         let lanes = size_of::<F::Vector<S>>() / size_of::<F>();
         let vectors: &[F::Vector<S>] = bytemuck::cast_slice(all);
         let bounds: &[F::Vector<S>] = bytemuck::cast_slice(least);
         let leads: &[F::Vector<S>] = bytemuck::cast_slice(best.numbers);
         let (bound, lead) = (bounds[group], leads[group]);
-        let mut fits = true;
+        // Where the next component of each row goes.
+        let mut places = [0; MOST_LANES];
+        places.iter_mut().enumerate().for_each(|(lane, place)| *place = n + group * lanes + lane);
+        let (mut used, end) = (*n_slots * n, self.width * n);
+        let mut crowded = 0;
         for (component, &score) in vectors[group..].iter().step_by(n / lanes).enumerate() {
             let near = F::at_least(simd, score, bound);
             if !F::any(simd, near) {
@@ -81,31 +86,34 @@ impl<F: Scalar> NearList<F> {
             let number = F::from_f64(component as f64);
             let is_lead = F::equal(simd, lead, F::splat(simd, number));
             let mut left = F::bits(simd, near) & !F::bits(simd, is_lead);
+            let values: &[F] = bytemuck::cast_slice(std::slice::from_ref(&score));
             while left != 0 {
-                let row = group * lanes + left.trailing_zeros() as usize;
+                let lane = left.trailing_zeros() as usize % MOST_LANES;
                 left &= left - 1;
-                let slot = n_listed[row];
-                n_listed[row] += 1;
-                if slot >= width {
-                    fits = false;
-                    if stops {
-                        return fits;
+                let place = places[lane];
+                if place >= used {
+                    if place >= end {
+                        crowded |= 1 << lane;
+                        if stops {
+                            return crowded;
+                        }
+                        continue;
                     }
-                    continue;
-                }
-                if slot >= *n_slots {
-                    clear_slot(scores, numbers, n, slot);
+                    clear_slot(scores, numbers, n, place / n);
+                    used += n;
                     *n_slots += 1;
                 }
-                scores[slot * n + row] = all[component * n + row];
-                numbers[slot * n + row] = number;
+                scores[place] = values[lane];
+                numbers[place] = number;
+                places[lane] = place + n;
             }
         }
-        fits
+        crowded
     }
 }
 
-/// Raises the least score to be kept of a vector of rows to the last one that fits into the slots.
+/// Raises the least score to be kept of a vector of rows to the last one that fits into the slots. Returns whether it
+/// rose in any row.
 #[inline(always)]
 fn raise<S: Simd, F: Scalar>(
     simd: S,
@@ -115,7 +123,7 @@ fn raise<S: Simd, F: Scalar>(
     width: usize,
     least: &mut [F],
     sorted: &mut Lines<F>,
-) {
+) -> bool {
     let lanes = size_of::<F::Vector<S>>() / size_of::<F>();
     sorted.reset(width * lanes, F::NEG_INFINITY);
     let sorted: &mut [F::Vector<S>] = bytemuck::cast_slice_mut(sorted);
@@ -124,15 +132,16 @@ fn raise<S: Simd, F: Scalar>(
         if F::any(simd, F::greater(simd, score, sorted[width - 1])) {
             let mut score = score;
             for kept in &mut *sorted {
-                let is_better = F::greater(simd, score, *kept);
                 let old = *kept;
-                *kept = F::select(simd, is_better, score, old);
-                score = F::select(simd, is_better, old, score);
+                *kept = F::larger(simd, score, old);
+                score = F::smaller(simd, score, old);
             }
         }
     }
     let least: &mut [F::Vector<S>] = bytemuck::cast_slice_mut(least);
+    let rose = F::any(simd, F::greater(simd, sorted[width - 1], least[group]));
     least[group] = F::larger(simd, least[group], sorted[width - 1]);
+    rose
 }
 
 /// The best component of each row of a block.
@@ -162,10 +171,10 @@ fn keep_best<F: Scalar>(all: &[F], n: usize, row: usize, least: F, width: usize,
     let plain = pulp::Scalar::new();
     for (component, column) in all.chunks_exact(n).enumerate() {
         if column[row] >= least && column[row] >= scores[(width - 1) * n + row] {
-            let (score, number) = (F::splat(plain, column[row]), F::splat(plain, F::from_f64(component as f64)));
-            let kept: &mut [F::Vector<pulp::Scalar>] = bytemuck::cast_slice_mut(&mut scores[row..width * n]);
-            let kept_numbers: &mut [F::Vector<pulp::Scalar>] = bytemuck::cast_slice_mut(&mut numbers[row..width * n]);
-            insert::<_, F>(plain, score, number, kept, kept_numbers, n);
+            let (score, number) = ([F::splat(plain, column[row])], [F::splat(plain, F::from_f64(component as f64))]);
+            let kept: &mut [[F::Vector<pulp::Scalar>; 1]] = bytemuck::cast_slice_mut(&mut scores[..width * n]);
+            let kept_numbers: &mut [[F::Vector<pulp::Scalar>; 1]] = bytemuck::cast_slice_mut(&mut numbers[..width * n]);
+            insert::<_, F, 1>(plain, score, number, kept, kept_numbers, (row, n));
         }
     }
 }

@@ -18,7 +18,7 @@ impl WithSimd for Offers<'_> {
             let mut column: Vec<f64> = self.1.iter().map(|row| row[component]).collect();
             column.resize(self.1.len().next_multiple_of(f64::GROUP), 0.0);
             for (group, scores) in column.chunks_exact(f64::GROUP).enumerate() {
-                self.0.offer(simd, component, group, scores);
+                self.0.offers(simd).offer_group(component, group, scores);
             }
         }
     }

@@ -2,9 +2,11 @@
 
 use pulp::{Simd, WithSimd};
 
+use crate::responsibilities::collects::{Collects, lists};
 use crate::responsibilities::insert::{FREE, insert};
 use crate::responsibilities::near::{NearList, RowBests};
-use crate::simd::{Instructions, Lines, Scalar};
+use crate::responsibilities::offers::Offers;
+use crate::simd::{Instructions, Lines, Scalar, rows_of_part};
 use crate::special::{exp_of_nonpositive, ln_of_positive};
 
 /// Collects the `L` best components of each row of one block, in any order in which a scorer offers them.
@@ -55,40 +57,6 @@ pub fn largest(scores: &[f64], width: usize) -> (Vec<(usize, f64)>, f64) {
     }
     let sum: f64 = pairs.iter().map(|(_, score)| (score - best).exp()).sum();
     (pairs, best + sum.ln())
-}
-
-/// How the scores of a row are collected.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Collects {
-    /// The `L` best in descending order, sorted as they arrive.
-    #[default]
-    Best,
-    /// All scores, in component order.
-    All,
-    /// All scores; those within the margin are listed at the end.
-    Near,
-}
-
-/// Maximum number of components for which lists are used.
-const MOST_COMPONENTS: usize = 128;
-/// With fewer slots than this, sorting is faster.
-const FEW_SLOTS: usize = 8;
-/// Within this many nats no responsibility is rounded to 0.
-const MOST_NATS: f64 = 600.0;
-
-impl Collects {
-    fn new(width: usize, n_components: usize, margin: Option<f64>, sorts: bool) -> Self {
-        match width < n_components {
-            true if width < FEW_SLOTS || sorts => Self::Best,
-            _ if lists(n_components, margin) => Self::Near,
-            true => Self::Best,
-            false => Self::All,
-        }
-    }
-}
-
-fn lists(n_components: usize, margin: Option<f64>) -> bool {
-    n_components <= MOST_COMPONENTS && margin.is_some_and(|margin| margin <= MOST_NATS)
 }
 
 impl<F: Scalar> TopL<F> {
@@ -142,33 +110,21 @@ impl<F: Scalar> TopL<F> {
         self.scores[slot * self.n_padded + row]
     }
 
-    /// Writes the score needed to be kept for each row of a group; returns whether lower scores may be abandoned. Call
-    /// only inside [`Instructions::run`].
-    ///
-    /// # Panics
-    /// If `out` is shorter than a group.
+    /// The rows of the block as vectors. Call only inside [`Instructions::run`].
     #[inline(always)]
-    pub fn least<S: Simd>(&self, simd: S, group: usize, out: &mut [F]) -> bool {
-        if !self.abandon {
-            return false;
+    pub fn offers<S: Simd>(&mut self, simd: S) -> Offers<'_, S, F> {
+        let is_near = self.collects == Collects::Near;
+        Offers {
+            simd,
+            collects: self.collects,
+            stride: self.n_padded / rows_of_part::<S, F>(),
+            scores: bytemuck::cast_slice_mut(&mut self.scores),
+            components: bytemuck::cast_slice_mut(if is_near { &mut self.leads } else { &mut self.components }),
+            best: if is_near { bytemuck::cast_slice_mut(&mut self.best) } else { &mut [] },
+            margin: F::from_f64(self.margin),
+            abandon: self.abandon,
+            n_evaluated: &mut self.n_evaluated,
         }
-        let margin = F::splat(simd, F::from_f64(self.margin));
-        let first = group * F::GROUP;
-        if self.collects == Collects::Near {
-            let best: &[F::Vector<S>] = bytemuck::cast_slice(&self.best[first..][..F::GROUP]);
-            let out: &mut [F::Vector<S>] = bytemuck::cast_slice_mut(out);
-            out.iter_mut().zip(best).for_each(|(out, &best)| *out = F::minus(simd, best, margin));
-            return true;
-        }
-        let best: &[F::Vector<S>] = bytemuck::cast_slice(&self.scores[first..][..F::GROUP]);
-        let last: &[F::Vector<S>] =
-            bytemuck::cast_slice(&self.scores[(self.width - 1) * self.n_padded + first..][..F::GROUP]);
-        let out: &mut [F::Vector<S>] = bytemuck::cast_slice_mut(out);
-        for ((out, &best), &last) in out.iter_mut().zip(best).zip(last) {
-            let near = F::minus(simd, best, margin);
-            *out = F::select(simd, F::greater(simd, near, last), near, last);
-        }
-        true
     }
 
     /// Minimum score to be kept, for one row.
@@ -211,48 +167,10 @@ impl<F: Scalar> TopL<F> {
         for (&row, &score) in list.iter().zip(scores) {
             let row = row as usize;
             if score >= self.scores[last + row] {
-                let kept: &mut [F::Vector<pulp::Scalar>] = bytemuck::cast_slice_mut(&mut self.scores[row..]);
-                let numbers: &mut [F::Vector<pulp::Scalar>] = bytemuck::cast_slice_mut(&mut self.components[row..]);
-                insert::<_, F>(plain, F::splat(plain, score), F::splat(plain, number), kept, numbers, n);
-            }
-        }
-    }
-
-    /// Collects the scores of one component for a group of rows. Call only inside [`Instructions::run`].
-    ///
-    /// # Panics
-    /// If a row of the group has no score.
-    #[inline(always)]
-    pub fn offer<S: Simd>(&mut self, simd: S, component: usize, group: usize, scores: &[F]) {
-        let first = group * F::GROUP;
-        let number = F::from_f64(component as f64);
-        if self.collects != Collects::Best {
-            let slot = component * self.n_padded + first;
-            self.scores[slot..][..F::GROUP].copy_from_slice(scores);
-            if self.collects == Collects::All {
-                self.components[slot..][..F::GROUP].fill(number);
-                return;
-            }
-            let number = F::splat(simd, number);
-            let best: &mut [F::Vector<S>] = bytemuck::cast_slice_mut(&mut self.best[first..][..F::GROUP]);
-            let leads: &mut [F::Vector<S>] = bytemuck::cast_slice_mut(&mut self.leads[first..][..F::GROUP]);
-            for ((best, lead), &score) in best.iter_mut().zip(leads).zip(bytemuck::cast_slice(scores)) {
-                let before = F::both(simd, F::equal(simd, score, *best), F::greater(simd, *lead, number));
-                let leads = F::either(simd, F::greater(simd, score, *best), before);
-                *best = F::select(simd, leads, score, *best);
-                *lead = F::select(simd, leads, number, *lead);
-            }
-            return;
-        }
-        let number = F::splat(simd, number);
-        let kept: &mut [F::Vector<S>] = bytemuck::cast_slice_mut(&mut self.scores[first..]);
-        let numbers: &mut [F::Vector<S>] = bytemuck::cast_slice_mut(&mut self.components[first..]);
-        let scores: &[F::Vector<S>] = bytemuck::cast_slice(scores);
-        let stride = self.n_padded / (F::GROUP / scores.len());
-        let last = (self.width - 1) * stride;
-        for (vector, &score) in scores.iter().enumerate() {
-            if F::any(simd, F::at_least(simd, score, kept[last + vector])) {
-                insert::<S, F>(simd, score, number, &mut kept[vector..], &mut numbers[vector..], stride);
+                let kept: &mut [[F::Vector<pulp::Scalar>; 1]] = bytemuck::cast_slice_mut(&mut self.scores);
+                let numbers: &mut [[F::Vector<pulp::Scalar>; 1]] = bytemuck::cast_slice_mut(&mut self.components);
+                let (score, number) = ([F::splat(plain, score)], [F::splat(plain, number)]);
+                insert::<_, F, 1>(plain, score, number, kept, numbers, (row, n));
             }
         }
     }

@@ -251,11 +251,12 @@ impl<F: Scalar> WithSimd for ScoreColumns<'_, F> {
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { scorer, rows, spreads, sink, scratch } = self;
         let d = scorer.dimension;
-        let Scratch { tile, scores, common, lengths: complete, .. } = scratch;
+        let Scratch { tile, scores, common, complete, .. } = scratch;
         let rows = map_rows(scorer.map.as_deref(), d, rows, common);
         tile.fill(rows, d);
         scores.resize(TOGETHER * F::GROUP);
         complete.resize(if scorer.missing { TOGETHER * F::GROUP } else { 0 });
+        let mut offers = sink.offers(simd);
         for group in 0..tile.n_padded() / F::GROUP {
             let group_rows = &rows[group * F::GROUP * d..rows.len().min((group + 1) * F::GROUP * d)];
             let missing = scorer.missing && group_rows.iter().any(|x| x.is_nan());
@@ -275,7 +276,7 @@ impl<F: Scalar> WithSimd for ScoreColumns<'_, F> {
                         let rows = group * F::GROUP..tile.n_rows().min((group + 1) * F::GROUP);
                         spreads.take(rows, scores, |spread| scorer.squares_of(component, spread));
                     }
-                    sink.offer(simd, component, group, scores);
+                    offers.offer_group(component, group, scores);
                 }
             }
         }

@@ -7,7 +7,7 @@
 
 use pulp::Simd;
 
-use crate::simd::{Instructions, Scalar, VECTORS};
+use crate::simd::{Instructions, Scalar, VECTORS, Vectors, parts_of_group};
 
 /// Number of rows of a factor that are processed together, with 32 registers and with 16.
 const WIDE_BAND: usize = 8;
@@ -59,21 +59,36 @@ impl<F: Scalar> Factors<F> {
         }
     }
 
-    fn factor(&self, factor: usize) -> &[F] {
+    /// One of the factors.
+    #[inline(always)]
+    pub fn factor(&self, factor: usize) -> Factor<'_, F> {
         let size = self.dimension * (self.dimension + 1) / 2;
-        &self.packed[factor * size..][..size]
+        let packed = &self.packed[factor * size..][..size];
+        let offsets = &self.offsets[factor * self.dimension..][..self.dimension];
+        Factor { packed, offsets, band: self.band() }
     }
 
-    fn offset(&self, factor: usize) -> &[F] {
-        &self.offsets[factor * self.dimension..][..self.dimension]
+    /// Whether a squared length is summed over several bands, so that it can be abandoned between them.
+    pub fn has_bands(&self) -> bool {
+        self.dimension > self.band()
     }
+}
 
+/// One factor of [`Factors`].
+#[derive(Debug, Clone, Copy)]
+pub struct Factor<'a, F> {
+    packed: &'a [F],
+    offsets: &'a [F],
+    band: usize,
+}
+
+impl<F: Scalar> Factor<'_, F> {
     /// The squared length for one row x, computed by the plain loop.
-    pub fn squared_length(&self, factor: usize, x: impl Fn(usize) -> F) -> F {
-        let mut packed = self.factor(factor).iter();
+    pub fn squared_length(self, x: impl Fn(usize) -> F) -> F {
+        let mut packed = self.packed.iter();
         let mut length = F::ZERO;
-        for (number, offsets) in self.offset(factor).chunks(self.band()).enumerate() {
-            let first = number * self.band();
+        for (number, offsets) in self.offsets.chunks(self.band).enumerate() {
+            let first = number * self.band;
             let mut residuals = [F::ZERO; WIDE_BAND];
             residuals[..offsets.len()].copy_from_slice(offsets);
             for column in 0..first + offsets.len() {
@@ -87,40 +102,37 @@ impl<F: Scalar> Factors<F> {
         length
     }
 
-    /// Whether a squared length is summed over several bands, so that it can be abandoned between them.
-    pub fn has_bands(&self) -> bool {
-        self.dimension > self.band()
-    }
-
-    /// Writes the squared lengths of one factor for a group of [`Scalar::GROUP`] rows, stored column by column in
-    /// `columns`. With `wanted`, a part of the group is abandoned, with its partial sums, as soon as none of its rows
-    /// is wanted. Returns the parts that were completed, the first in the last bit. Call only inside
-    /// [`Instructions::run`].
+    /// The squared lengths for three vectors of rows, and `true`. With `wanted`, the partial sums and `false` as soon
+    /// as none of the rows is wanted. Call only inside [`Instructions::run`].
     #[inline(always)]
     pub fn squared_lengths<S: Simd>(
-        &self,
+        self,
         simd: S,
-        factor: usize,
-        columns: &[F],
-        wanted: Option<Wanted<'_, F>>,
-        out: &mut [F],
-    ) -> Parts {
-        let (packed, offsets) = (self.factor(factor), self.offset(factor));
-        if self.band() == WIDE_BAND {
-            group::<S, F, WIDE_BAND>(simd, packed, offsets, columns, wanted, out)
+        rows: RowVectors<'_, S, F>,
+        wanted: Option<Wanted<S, F>>,
+    ) -> (Vectors<S, F>, bool) {
+        if self.band == WIDE_BAND {
+            lengths::<S, F, WIDE_BAND>(simd, rows, self.packed, self.offsets, wanted)
         } else {
-            group::<S, F, NARROW_BAND>(simd, packed, offsets, columns, wanted, out)
+            lengths::<S, F, NARROW_BAND>(simd, rows, self.packed, self.offsets, wanted)
         }
     }
 }
 
+/// Three vectors of rows of a tile, column by column.
+#[derive(Clone, Copy)]
+pub struct RowVectors<'a, S: Simd, F: Scalar> {
+    /// The vectors of a group from these on; columns are [`parts_of_group`] apart.
+    pub columns: &'a [Vectors<S, F>],
+}
+
 /// Which squared lengths q are wanted: those for which `constant - q / 2` is at least `least` of the row.
-#[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a, F> {
+#[derive(Clone, Copy)]
+pub struct Wanted<S: Simd, F: Scalar> {
     /// Constant, equal for all rows.
-    pub constant: F,
-    /// One threshold per row of the group.
-    pub least: &'a [F],
+    pub constant: F::Vector<S>,
+    /// One threshold per row.
+    pub least: Vectors<S, F>,
 }
 
 /// `constant - q / 2`.
@@ -130,100 +142,20 @@ pub fn gaussian<S: Simd, F: Scalar>(simd: S, constant: F::Vector<S>, q: F::Vecto
 }
 
 #[inline(always)]
-fn group<S: Simd, F: Scalar, const BAND: usize>(
-    simd: S,
-    packed: &[F],
-    offsets: &[F],
-    columns: &[F],
-    wanted: Option<Wanted<'_, F>>,
-    out: &mut [F],
-) -> Parts {
-    let columns: &[F::Vector<S>] = bytemuck::cast_slice(columns);
-    let out: &mut [F::Vector<S>] = bytemuck::cast_slice_mut(out);
-    let stride = out.len();
-    let rows = F::GROUP * VECTORS / stride;
-    let mut parts = Parts { rows, complete: 0 };
-    for (part, out) in out.chunks_exact_mut(VECTORS).enumerate() {
-        let columns = LaneColumns { vectors: &columns[part * VECTORS..], stride };
-        let wanted = match wanted {
-            Some(Wanted { constant, least }) => Some(Wanted { constant, least: &least[part * rows..][..rows] }),
-            None => None,
-        };
-        let (sums, complete) = lengths::<S, F, BAND>(simd, &columns, packed, offsets, wanted);
-        out.copy_from_slice(&sums);
-        parts.complete |= u32::from(complete) << part;
-    }
-    parts
-}
-
-/// The completed parts of a group, of `rows` rows each.
-#[derive(Debug, Clone, Copy)]
-pub struct Parts {
-    /// Number of rows per part.
-    pub rows: usize,
-    complete: u32,
-}
-
-impl Parts {
-    /// Whether part `part` was completed.
-    #[inline(always)]
-    pub fn has(self, part: usize) -> bool {
-        self.complete >> part & 1 == 1
-    }
-
-    /// Whether no part was completed.
-    #[inline(always)]
-    pub fn is_empty(self) -> bool {
-        self.complete == 0
-    }
-
-    /// How many of the first `n` rows of the group are in completed parts.
-    #[inline(always)]
-    pub fn count(self, n: usize) -> usize {
-        let mut count = 0;
-        let mut first = 0;
-        let mut complete = self.complete;
-        while complete != 0 && first < n {
-            count += if complete & 1 == 1 { self.rows.min(n - first) } else { 0 };
-            (first, complete) = (first + self.rows, complete >> 1);
-        }
-        count
-    }
-}
-
-/// Three vectors per column; columns are `stride` vectors apart.
-struct LaneColumns<'a, V> {
-    vectors: &'a [V],
-    stride: usize,
-}
-
-impl<V> LaneColumns<'_, V> {
-    /// The vectors of one column.
-    #[inline(always)]
-    fn column(&self, column: usize) -> &[V; VECTORS] {
-        self.vectors[column * self.stride..].first_chunk().expect("three vectors a column")
-    }
-}
-
-/// The squared lengths and `true`. If none is wanted any more before the last band, the partial sums and `false`.
-#[inline(always)]
 fn lengths<S: Simd, F: Scalar, const BAND: usize>(
     simd: S,
-    columns: &LaneColumns<'_, F::Vector<S>>,
+    rows: RowVectors<'_, S, F>,
     mut packed: &[F],
     offsets: &[F],
-    wanted: Option<Wanted<'_, F>>,
-) -> ([F::Vector<S>; VECTORS], bool) {
+    wanted: Option<Wanted<S, F>>,
+) -> (Vectors<S, F>, bool) {
     let mut sums = [F::splat(simd, F::ZERO); VECTORS];
     let mut first = 0;
     let mut bands = offsets.chunks_exact(BAND);
     for offsets in &mut bands {
-        packed = band::<S, F, BAND>(simd, columns, first, packed, offsets, &mut sums);
+        packed = band::<S, F, BAND>(simd, rows, first, packed, offsets, &mut sums);
         first += BAND;
         if let Some(Wanted { constant, least }) = wanted {
-            let constant = F::splat(simd, constant);
-            let least: &[F::Vector<S>; VECTORS] =
-                bytemuck::cast_slice(least).first_chunk().expect("one a row of three vectors");
             // Squares only add up, and rounding is monotonic, so a row that falls short now falls short in the end.
             let mut near = F::at_least(simd, gaussian::<S, F>(simd, constant, sums[0]), least[0]);
             for v in 1..VECTORS {
@@ -236,13 +168,13 @@ fn lengths<S: Simd, F: Scalar, const BAND: usize>(
     }
     let rest = bands.remainder();
     match rest.len() {
-        1 => band::<S, F, 1>(simd, columns, first, packed, rest, &mut sums),
-        2 => band::<S, F, 2>(simd, columns, first, packed, rest, &mut sums),
-        3 => band::<S, F, 3>(simd, columns, first, packed, rest, &mut sums),
-        4 => band::<S, F, 4>(simd, columns, first, packed, rest, &mut sums),
-        5 => band::<S, F, 5>(simd, columns, first, packed, rest, &mut sums),
-        6 => band::<S, F, 6>(simd, columns, first, packed, rest, &mut sums),
-        7 => band::<S, F, 7>(simd, columns, first, packed, rest, &mut sums),
+        1 => band::<S, F, 1>(simd, rows, first, packed, rest, &mut sums),
+        2 => band::<S, F, 2>(simd, rows, first, packed, rest, &mut sums),
+        3 => band::<S, F, 3>(simd, rows, first, packed, rest, &mut sums),
+        4 => band::<S, F, 4>(simd, rows, first, packed, rest, &mut sums),
+        5 => band::<S, F, 5>(simd, rows, first, packed, rest, &mut sums),
+        6 => band::<S, F, 6>(simd, rows, first, packed, rest, &mut sums),
+        7 => band::<S, F, 7>(simd, rows, first, packed, rest, &mut sums),
         _ => packed,
     };
     (sums, true)
@@ -252,30 +184,33 @@ fn lengths<S: Simd, F: Scalar, const BAND: usize>(
 #[inline(always)]
 fn band<'a, S: Simd, F: Scalar, const H: usize>(
     simd: S,
-    columns: &LaneColumns<'_, F::Vector<S>>,
+    rows: RowVectors<'_, S, F>,
     first: usize,
     packed: &'a [F],
     offsets: &[F],
-    sums: &mut [F::Vector<S>; VECTORS],
+    sums: &mut Vectors<S, F>,
 ) -> &'a [F] {
-    let mut residuals = [[F::splat(simd, F::ZERO); VECTORS]; H];
-    for (residual, &offset) in residuals.iter_mut().zip(offsets) {
-        *residual = [F::splat(simd, offset); VECTORS];
-    }
+    let step = parts_of_group::<S, F>();
+    // Of constant length, so that the triangle needs no checks.
+    let (left, own) = (&rows.columns[..first * step], &rows.columns[first * step..][..=(H - 1) * step]);
     let (square, packed) = packed.split_at(first * H);
     let (triangle, packed) = packed.split_at(H * (H + 1) / 2);
-    for (column, values) in square.chunks_exact(H).enumerate() {
-        let x = columns.column(column);
-        for (residual, &value) in residuals.iter_mut().zip(values) {
-            let value = F::splat(simd, value);
+    let offsets = offsets.first_chunk::<H>().expect("one a row of the band");
+    let mut residuals = [[F::splat(simd, F::ZERO); VECTORS]; H];
+    for h in 0..H {
+        residuals[h] = [F::splat(simd, offsets[h]); VECTORS];
+    }
+    for (x, values) in left.iter().step_by(step).zip(square.as_chunks::<H>().0) {
+        for h in 0..H {
+            let value = F::splat(simd, values[h]);
             for v in 0..VECTORS {
-                residual[v] = F::mul_add(simd, value, x[v], residual[v]);
+                residuals[h][v] = F::mul_add(simd, value, x[v], residuals[h][v]);
             }
         }
     }
     let mut values = triangle.iter();
     for column in 0..H {
-        let x = columns.column(first + column);
+        let x = &own[column * step];
         for (residual, &value) in residuals[column..].iter_mut().zip(&mut values) {
             let value = F::splat(simd, value);
             for v in 0..VECTORS {

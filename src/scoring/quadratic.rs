@@ -5,9 +5,9 @@ use std::sync::OnceLock;
 use pulp::Simd;
 
 use crate::scoring::bounds::Reach;
-use crate::scoring::kernel::{Factors, Parts, Wanted, gaussian};
+use crate::scoring::kernel::{Factors, Wanted, gaussian};
 use crate::scoring::quadratic_form::{Link, Quadratic};
-use crate::simd::{Instructions, Scalar, VECTORS};
+use crate::simd::{Instructions, Scalar, Vectors};
 
 /// Packed components of the Gaussian family.
 pub struct QuadraticScorer<F> {
@@ -60,41 +60,41 @@ impl<F: Scalar> QuadraticScorer<F> {
         }
     }
 
-    /// Squared lengths and log weights of one component for a group of rows. With `least`, rows that cannot reach it
-    /// may be abandoned; they then have a length that is too small and the log weight minus infinity.
+    /// The log weights of one component for rows with these squared lengths.
     #[inline(always)]
-    pub(super) fn score_group<S: Simd>(
-        &self,
-        simd: S,
-        component: usize,
-        columns: &[F],
-        least: Option<&[F]>,
-        lengths: &mut [F],
-        scores: &mut [F],
-    ) -> Parts {
-        let constant = self.constants[component];
-        let wanted = match (self.links[component], least) {
-            (Link::Gaussian, Some(least)) => Some(Wanted { constant, least }),
-            _ => None,
-        };
-        let parts = self.factors.squared_lengths(simd, component, columns, wanted, lengths);
+    pub(super) fn log_weights<S: Simd>(&self, simd: S, component: usize, lengths: Vectors<S, F>) -> Vectors<S, F> {
+        let (constant, mut values) = (self.constants[component], lengths);
         match self.links[component] {
             Link::Gaussian => {
-                let (constant, nothing) = (F::splat(simd, constant), F::splat(simd, F::NEG_INFINITY));
-                let lengths: &[F::Vector<S>] = bytemuck::cast_slice(lengths);
-                let scores: &mut [F::Vector<S>] = bytemuck::cast_slice_mut(scores);
-                for (vector, (score, &q)) in scores.iter_mut().zip(lengths).enumerate() {
-                    *score = if parts.has(vector / VECTORS) { gaussian::<S, F>(simd, constant, q) } else { nothing };
+                let constant = F::splat(simd, constant);
+                for value in &mut values {
+                    *value = gaussian::<S, F>(simd, constant, *value);
                 }
             }
             Link::StudentT { half } => {
                 let half = F::from_f64(half);
-                for (score, &q) in scores.iter_mut().zip(&*lengths) {
-                    *score = constant - half * q.ln_1p();
+                for value in bytemuck::cast_slice_mut::<_, F>(&mut values) {
+                    *value = constant - half * value.ln_1p();
                 }
             }
         }
-        parts
+        values
+    }
+
+    /// With `least`, which squared lengths of a component are wanted, if that can be told from partial sums.
+    #[inline(always)]
+    pub(super) fn wanted<S: Simd>(
+        &self,
+        simd: S,
+        component: usize,
+        least: Option<Vectors<S, F>>,
+    ) -> Option<Wanted<S, F>> {
+        match (self.links[component], least) {
+            (Link::Gaussian, Some(least)) => {
+                Some(Wanted { constant: F::splat(simd, self.constants[component]), least })
+            }
+            _ => None,
+        }
     }
 
     /// Coefficients of the packed squares of a node in the squared length under a component, (D (D + 1) / 2,).
@@ -119,7 +119,7 @@ impl<F: Scalar> QuadraticScorer<F> {
 
     /// The log weight of one row, computed by the plain loop.
     pub(super) fn score_row(&self, component: usize, row: &[F]) -> F {
-        let q = self.factors.squared_length(component, |column| row[column]);
+        let q = self.factors.factor(component).squared_length(|column| row[column]);
         let constant = self.constants[component];
         match self.links[component] {
             Link::Gaussian => constant - F::from_f64(0.5) * q,

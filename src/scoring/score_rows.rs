@@ -8,9 +8,9 @@ use crate::responsibilities::TopL;
 use crate::scoring::bounds::bounds_of;
 use crate::scoring::quadratic::QuadraticScorer;
 use crate::scoring::quadratic_form::Link;
-use crate::scoring::scorer::{Block, NO_LEAD, Scorer, Scratch, Spreads};
+use crate::scoring::scorer::{Block, NO_LEAD, Scorer, Scratch, Spreads, Tile};
 use crate::scoring::{Drift, PairBounds};
-use crate::simd::Scalar;
+use crate::simd::{Scalar, Vectors, parts_of_group, rows_of_part};
 
 /// [`Scorer::score_rows`], compiled for each instruction set.
 struct ScoreRows<'a, 'b, F> {
@@ -29,9 +29,6 @@ impl<F: Scalar> WithSimd for ScoreRows<'_, '_, F> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { scorer, block, mut bounds, spreads, sink, scratch } = self;
-        scratch.scores.reset(F::GROUP, F::ZERO);
-        scratch.lengths.reset(F::GROUP, F::ZERO);
-        scratch.least.reset(F::GROUP, F::ZERO);
         if let Some(bounds) = &mut bounds {
             let n = block.rows.dense().len() / scorer.factors.dimension();
             scratch.lists.measure(block.rows.dense(), scorer.factors.dimension());
@@ -112,17 +109,19 @@ impl<F: Scalar> QuadraticScorer<F> {
         sink: &mut TopL<F>,
         scratch: &mut Scratch<F>,
     ) {
-        let Scratch { tile, lengths, scores, common, least, lists, .. } = scratch;
+        let Scratch { tile, common, lists, .. } = scratch;
         tile.fill(block.rows.dense(), self.factors.dimension());
-        let n_groups = tile.n_padded() / F::GROUP;
-        if let Some(term) = &self.row_term {
-            common.reset(tile.n_padded(), F::ZERO);
-            for (group, common) in common.chunks_exact_mut(F::GROUP).enumerate() {
-                term.score_group(simd, 0, tile.group(group), None, lengths, common);
-            }
+        let (n_groups, parts) = (tile.n_padded() / F::GROUP, parts_of_group::<S, F>());
+        let mut common: Option<&mut [Vectors<S, F>]> = self.row_term.as_ref().map(|_| {
+            common.resize(tile.n_padded());
+            bytemuck::cast_slice_mut(common)
+        });
+        if let (Some(term), Some(common)) = (&self.row_term, &mut common) {
+            term.score_alone(simd, tile, common);
         }
+        let mut offers = sink.offers(simd);
         let mut steps = [0; MOST_ROWS];
-        let abandons = self.row_term.is_none() && self.factors.has_bands();
+        let abandons = common.is_none() && self.factors.has_bands();
         let mut first = 0;
         while first < n_groups {
             // Groups with the same lead process the components in the same order: the lead first, then all others.
@@ -137,36 +136,49 @@ impl<F: Scalar> QuadraticScorer<F> {
                     Some(lead) if place <= lead => place - 1,
                     _ => place,
                 };
-                for group in first..end {
-                    let least = if abandons && sink.least(simd, group, least) { Some(&**least) } else { None };
-                    let parts = self.score_group(simd, component, tile.group(group), least, lengths, scores);
-                    let rows = F::GROUP * group..tile.n_rows().min(F::GROUP * (group + 1));
+                let factor = self.factors.factor(component);
+                for part in first * parts..end * parts {
+                    let rows = tile.rows_of_part::<S>(part);
+                    let least = if abandons { offers.least(part) } else { None };
+                    let wanted = self.wanted(simd, component, least);
+                    let (lengths, is_complete) = factor.squared_lengths(simd, tile.part(part), wanted);
                     if let Some(bounds) = &mut bounds {
                         let (reach, lengths_of) = (self.reaches[component], &lists.lengths[rows.clone()]);
-                        bounds_of(lengths, reach, lengths_of, &mut steps);
+                        bounds_of::<F>(bytemuck::cast_slice(&lengths), reach, lengths_of, &mut steps);
                         for (row, &value) in rows.clone().zip(&steps) {
                             bounds.raise(row, component, value);
                         }
                     }
-                    if parts.is_empty() {
+                    if !is_complete {
                         continue;
                     }
-                    if self.row_term.is_some() {
-                        for (score, &common) in scores.iter_mut().zip(&common[group * F::GROUP..]) {
-                            *score -= common;
+                    let mut scores = self.log_weights(simd, component, lengths);
+                    if let Some(common) = &common {
+                        for (score, &common) in scores.iter_mut().zip(&common[part]) {
+                            *score = F::minus(simd, *score, common);
                         }
                     }
                     // Squares about the mean only lower a score, so a pair abandoned by its mean alone would not be
                     // kept.
                     if let Some(spreads) = spreads {
                         let precision = self.precision(component);
+                        let scores: &mut [F] = bytemuck::cast_slice_mut(&mut scores);
                         spreads.take(rows.clone(), scores, |spread| dot(precision, spread));
                     }
-                    sink.offer(simd, component, group, scores);
-                    sink.n_evaluated += parts.count(rows.len());
+                    offers.offer(component, part, scores, rows.len());
                 }
             }
             first = end;
+        }
+    }
+
+    /// Writes the log weights of the first component.
+    #[inline(always)]
+    fn score_alone<S: Simd>(&self, simd: S, tile: &Tile<F>, out: &mut [Vectors<S, F>]) {
+        let factor = self.factors.factor(0);
+        for (part, out) in out.iter_mut().enumerate() {
+            let (lengths, _) = factor.squared_lengths(simd, tile.part(part), None);
+            *out = self.log_weights(simd, 0, lengths);
         }
     }
 
@@ -230,33 +242,38 @@ impl<F: Scalar> QuadraticScorer<F> {
         scratch: &mut Scratch<F>,
         again: bool,
     ) {
-        let Scratch { tile, lengths, scores, least, lists, .. } = scratch;
+        let Scratch { tile, least, lists, .. } = scratch;
         lists.sort(self.constants.len());
+        least.resize(F::GROUP);
         let (mut rows_of, mut steps) = ([0.0; MOST_ROWS], [0; MOST_ROWS]);
         for component in 0..self.constants.len() {
-            let reach = self.reaches[component];
+            let (factor, reach) = (self.factors.factor(component), self.reaches[component]);
             for list in lists.rows[lists.starts[component]..lists.starts[component + 1]].chunks(F::GROUP) {
                 tile.gather(block.rows.dense(), self.factors.dimension(), list);
-                let wanted = if again {
+                if again {
                     sink.least_listed(list, least);
-                    Some(&**least)
-                } else {
-                    None
-                };
-                let parts = self.score_group(simd, component, tile.group(0), wanted, lengths, scores);
-                for (length, &row) in rows_of.iter_mut().zip(list) {
-                    *length = lists.lengths[row as usize];
                 }
-                bounds_of(lengths, reach, &rows_of[..list.len()], &mut steps);
-                for (&row, &value) in list.iter().zip(&steps) {
-                    if again {
-                        bounds.raise(row as usize, component, value);
-                    } else {
-                        bounds.set(row as usize, component, value);
+                for (part, list) in list.chunks(rows_of_part::<S, F>()).enumerate() {
+                    let least: &[Vectors<S, F>] = bytemuck::cast_slice(least);
+                    let wanted = self.wanted(simd, component, again.then_some(least[part]));
+                    let (lengths, is_complete) = factor.squared_lengths(simd, tile.part(part), wanted);
+                    for (length, &row) in rows_of.iter_mut().zip(list) {
+                        *length = lists.lengths[row as usize];
+                    }
+                    bounds_of::<F>(bytemuck::cast_slice(&lengths), reach, &rows_of[..list.len()], &mut steps);
+                    for (&row, &value) in list.iter().zip(&steps) {
+                        if again {
+                            bounds.raise(row as usize, component, value);
+                        } else {
+                            bounds.set(row as usize, component, value);
+                        }
+                    }
+                    if is_complete {
+                        let scores = self.log_weights(simd, component, lengths);
+                        sink.offer_listed(component, list, bytemuck::cast_slice(&scores));
+                        sink.n_evaluated += list.len();
                     }
                 }
-                sink.offer_listed(component, list, scores);
-                sink.n_evaluated += parts.count(list.len());
             }
         }
     }

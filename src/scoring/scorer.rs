@@ -1,12 +1,16 @@
 //! The two ways to score: rows under all components, or a list of rows under one component.
 
 use std::any::Any;
+use std::ops::Range;
+
+use pulp::Simd;
 
 use crate::data::{Nodes, RowBlock};
 use crate::responsibilities::TopL;
 use crate::scoring::bounds::Scan;
+use crate::scoring::kernel::RowVectors;
 use crate::scoring::{Drift, PairBounds};
-use crate::simd::{Lines, Scalar, copy_column};
+use crate::simd::{Lines, Scalar, Vectors, copy_column, parts_of_group, rows_of_part};
 
 /// The rows of one block, transposed so that a kernel finds neighbouring rows side by side: groups of `F::GROUP` rows,
 /// each stored column by column, the last one padded with zeros.
@@ -43,14 +47,31 @@ impl<F: Scalar> Tile<F> {
     }
 
     /// Number of rows including the padding of the last group.
+    #[inline(always)]
     pub fn n_padded(&self) -> usize {
         self.n_rows.next_multiple_of(F::GROUP)
     }
 
     /// The values of one group, column by column, `F::GROUP` values each.
+    #[inline(always)]
     pub fn group(&self, group: usize) -> &[F] {
         let size = self.dimension * F::GROUP;
         &self.values[group * size..][..size]
+    }
+
+    /// The values of one part of the padded rows.
+    #[inline(always)]
+    pub fn part<S: Simd>(&self, part: usize) -> RowVectors<'_, S, F> {
+        let parts = parts_of_group::<S, F>();
+        let columns: &[Vectors<S, F>] = bytemuck::cast_slice(self.group(part / parts));
+        RowVectors { columns: &columns[part % parts..] }
+    }
+
+    /// The rows of one part, without padding.
+    #[inline(always)]
+    pub fn rows_of_part<S: Simd>(&self, part: usize) -> Range<usize> {
+        let size = rows_of_part::<S, F>();
+        (part * size).min(self.n_rows)..((part + 1) * size).min(self.n_rows)
     }
 
     /// Fills the tile with listed rows of a row-major table. The padding of the last group is undefined.
@@ -97,13 +118,13 @@ fn transpose_narrow<F: Scalar, const D: usize>(rows: &[F], group: &mut [F]) {
 pub struct Scratch<F> {
     /// The rows, transposed.
     pub tile: Tile<F>,
-    /// The squared lengths of the residuals of a group of rows.
-    pub lengths: Lines<F>,
+    /// The scores of complete rows, where others have missing values.
+    pub complete: Lines<F>,
     /// The scores of one component for a group of rows.
     pub scores: Lines<F>,
     /// Terms common to all components, for the rows of a tile.
     pub common: Lines<F>,
-    /// The score that each row of a group must reach to be kept.
+    /// The score that each listed row must reach to be kept.
     pub least: Lines<F>,
     /// The pairs that their bounds do not exclude, row by row.
     pub scan: Scan,

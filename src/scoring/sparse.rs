@@ -259,8 +259,9 @@ fn score_row<S: Simd, F: Scalar, const N: usize>(
 /// Passes the scores of a group of rows, (K, `F::GROUP`), to the sink.
 #[inline(always)]
 pub fn offer_all<S: Simd, F: Scalar>(simd: S, scores: &Lines<F>, group: usize, sink: &mut TopL<F>) {
+    let mut offers = sink.offers(simd);
     for (component, scores) in scores.chunks_exact(F::GROUP).enumerate() {
-        sink.offer(simd, component, group, scores);
+        offers.offer_group(component, group, scores);
     }
 }
 
