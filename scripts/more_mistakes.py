@@ -186,4 +186,12 @@ MORE = (
         f"out.chunks_mut(each + usize::from({bug(69)}))",
         "mcmc::tests::running",
     ),
+    Bug(
+        70,
+        "of crowded rows with ties the neighbour is sorted",
+        "src/responsibilities/near.rs",
+        "                let row = group * lanes + lane;\n",
+        f"                let row = group * lanes + if {bug(70)} {{ (lane + 1) % lanes }} else {{ lane }};\n",
+        "responsibilities::tests",
+    ),
 )
