@@ -1,7 +1,7 @@
 """A pass of the default beside an iteration of k-means by FAISS: the same rows, clusters and thread; float32.
 
-An iteration of k-means knows neither covariances nor responsibilities: it needs 2 D operations a pair for scores, a pass
-at least D (D + 3). `by operations` is that ratio, for what a pass would take at the speed of FAISS. FAISS is no
+An iteration of k-means knows neither covariances nor responsibilities: it needs 2 D operations a pair for scores, a
+pass at least D (D + 3). `by operations` is that ratio: what a pass would take at the speed of FAISS. FAISS is no
 requirement of the project: `pip install faiss-cpu`.
 
 python benches/beside_faiss.py
