@@ -124,9 +124,9 @@ def within(argument: str, value: object, rule: Mapping[str, Any]) -> float:
     return number
 
 
-def non_negative(argument: str, value: object) -> float:
-    """Return `value` as a finite float of at least 0."""
-    allowed = "a finite number of at least 0"
+def non_negative(argument: str, value: object, or_else: str = "") -> float:
+    """Return `value` as a finite float of at least 0; the error ends with what else is allowed."""
+    allowed = f"a finite number of at least 0{or_else}"
     if not is_number(value):
         raise invalid_type(argument, describe(value), allowed)
     number = float_or_inf(value)

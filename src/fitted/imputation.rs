@@ -3,7 +3,8 @@
 use crate::data::{RowUnits, Rows};
 use crate::error::Result;
 use crate::fitted::packs::Prediction;
-use crate::fitted::result::{Assigned, Fitted, Scored};
+use crate::fitted::predictions::Assigned;
+use crate::fitted::result::{Fitted, Scored};
 use crate::likelihood::Draw;
 use crate::local_step::Keep;
 use crate::model::Model;

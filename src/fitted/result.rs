@@ -12,13 +12,12 @@ use crate::fitted::packs::{PackedFit, Packs, Prediction};
 use crate::global_step::Globals;
 use crate::grounds::{check_numbers, check_values};
 use crate::likelihood::{self, Estimate};
-use crate::local_step::{ByScore, Chunk, DocumentOptions, Keep, LocalStep, Outcome, Tap};
+use crate::local_step::{ByScore, DocumentOptions, Keep, LocalStep, Outcome, Tap};
 use crate::model::{Model, Named, Objective, Specification};
 use crate::parallel::Cancel;
 use crate::parameters::Parameters;
 use crate::process::Allocation;
 use crate::real::Plain;
-use crate::room::check_room;
 use crate::scoring::Scorer;
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
@@ -57,36 +56,6 @@ pub struct Fitted {
     /// Packed components for predictions. They are valid only for the current values of the other fields. To change a
     /// field, modify a clone, which starts without packed components.
     pub packs: Packs,
-}
-
-/// Collects responsibilities into whole arrays.
-struct CollectArrays<'a> {
-    components: &'a mut Vec<i64>,
-    values: &'a mut Vec<f64>,
-    log_normalizers: &'a mut Vec<f64>,
-}
-
-impl Tap for CollectArrays<'_> {
-    fn observe(&mut self, chunk: &Chunk<'_>) -> Result<()> {
-        let responsibilities = chunk.responsibilities;
-        self.components.extend(responsibilities.components.iter().map(|&k| i64::from(k)));
-        self.values.extend_from_slice(&responsibilities.values);
-        self.log_normalizers.extend_from_slice(&responsibilities.log_normalizers);
-        Ok(())
-    }
-}
-
-/// Responsibilities of all rows of a table.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Assigned {
-    /// Number of pairs per row.
-    pub width: usize,
-    /// Positions of components, (n, width).
-    pub components: Vec<i64>,
-    /// Responsibilities, (n, width).
-    pub values: Vec<f64>,
-    /// Log-sum-exp of the kept log weights, (n,), nats.
-    pub log_normalizers: Vec<f64>,
 }
 
 impl Fitted {
@@ -263,7 +232,7 @@ impl Fitted {
     }
 
     /// Runs one dense or sparse local step over new rows with the components fixed.
-    fn local_step<F: Scalar>(
+    pub(super) fn local_step<F: Scalar>(
         &self,
         rows: &dyn Rows<F>,
         weights: Option<&[f64]>,
@@ -341,63 +310,6 @@ impl Fitted {
         self.local_step(rows, weights, &scored, &mut [], cancel)
     }
 
-    /// Returns the `width` largest responsibilities of every row, for the components alone or, `with_tail`, also for
-    /// the tail, which comes last.
-    ///
-    /// # Errors
-    /// As [`Fitted::evaluate`].
-    pub fn assign<F: Scalar>(
-        &self,
-        rows: &dyn Rows<F>,
-        width: usize,
-        with_tail: bool,
-        cancel: &Cancel,
-    ) -> Result<Assigned> {
-        let PackedFit { model, allocation, .. } = self.packed()?;
-        let scorer = self.scorer(if with_tail { Prediction::WithTail } else { Prediction::Components })?;
-        let tail = allocation.tail_log_weight.filter(|_| with_tail);
-        let scored = Scored { model, scorer, tail, width, margin: None, keep: Keep::Nothing };
-        self.collect(rows, &scored, cancel)
-    }
-
-    /// Returns the log density of every row under the posterior predictive, with the left-over weight on the prior
-    /// (mathematics 6), nats.
-    ///
-    /// # Errors
-    /// As [`Fitted::evaluate`].
-    pub fn log_predictive<F: Scalar>(&self, rows: &dyn Rows<F>, cancel: &Cancel) -> Result<Vec<f64>> {
-        self.log_normalizers(rows, Prediction::Predictive, cancel)
-    }
-
-    /// Returns the log density of every row at point estimates of the components, whose weights sum to one, nats.
-    ///
-    /// # Errors
-    /// As [`Fitted::evaluate`].
-    pub fn log_plug_in<F: Scalar>(&self, rows: &dyn Rows<F>, cancel: &Cancel) -> Result<Vec<f64>> {
-        self.log_normalizers(rows, Prediction::PlugIn, cancel)
-    }
-
-    fn log_normalizers<F: Scalar>(
-        &self,
-        rows: &dyn Rows<F>,
-        prediction: Prediction,
-        cancel: &Cancel,
-    ) -> Result<Vec<f64>> {
-        let (model, scorer) = (&self.packed::<F>()?.model, self.scorer(prediction)?);
-        let width = scorer.n_components();
-        let scored = Scored { model, scorer, tail: None, width, margin: None, keep: Keep::Nothing };
-        let mut log_normalizers = Vec::with_capacity(rows.n_rows());
-        let mut tap = Normalizers(&mut log_normalizers);
-        self.local_step(rows, None, &scored, &mut [&mut tap], cancel)?;
-        for value in &mut log_normalizers {
-            *value -= model.log_volume;
-        }
-        for row in self.strays(rows, None, cancel)?.units {
-            log_normalizers[row] = f64::NEG_INFINITY;
-        }
-        Ok(log_normalizers)
-    }
-
     /// Returns point estimates of all components, in the data's units.
     ///
     /// # Errors
@@ -414,27 +326,6 @@ impl Fitted {
             Objective::Map => Estimate::Mode,
             Objective::Ml => Estimate::MaximumLikelihood,
         }
-    }
-
-    pub(super) fn collect<F: Scalar>(
-        &self,
-        rows: &dyn Rows<F>,
-        scored: &Scored<'_, F>,
-        cancel: &Cancel,
-    ) -> Result<Assigned> {
-        // One component and one responsibility per slot, and one log normaliser per row.
-        check_room(rows.n_rows().saturating_mul(2 * scored.width + 1), |size| {
-            let found = format!("of {} rows, for which {} components take {size}", rows.n_rows(), scored.width);
-            Error::invalid("X", found, "of few enough rows at a time that their responsibilities fit in memory")
-        })?;
-        let mut all = Assigned { width: scored.width, ..Assigned::default() };
-        let mut tap = CollectArrays {
-            components: &mut all.components,
-            values: &mut all.values,
-            log_normalizers: &mut all.log_normalizers,
-        };
-        self.local_step(rows, None, scored, &mut [&mut tap], cancel)?;
-        Ok(all)
     }
 }
 
@@ -463,15 +354,5 @@ impl<F: Scalar> Scored<'_, F> {
             cancel,
         };
         step.run(units, None, taps)
-    }
-}
-
-/// Collects log normalisers only.
-struct Normalizers<'a>(&'a mut Vec<f64>);
-
-impl Tap for Normalizers<'_> {
-    fn observe(&mut self, chunk: &Chunk<'_>) -> Result<()> {
-        self.0.extend_from_slice(&chunk.responsibilities.log_normalizers);
-        Ok(())
     }
 }

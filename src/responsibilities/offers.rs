@@ -1,4 +1,4 @@
-//! Scores as a scorer finds them: three vectors of rows under one component at a time.
+//! Scores as a scorer finds them: three vectors of rows, a part, under one component at a time.
 
 use pulp::Simd;
 
@@ -77,7 +77,7 @@ impl<S: Simd, F: Scalar> Offers<'_, S, F> {
         }
     }
 
-    /// As [`Offers::offer`] for the parts of a group, whose scores are in memory.
+    /// As [`Offers::offer`] for the parts of a group, whose scores are in memory. The caller counts the rows.
     ///
     /// # Panics
     /// If a row of the group has no score.

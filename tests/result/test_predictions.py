@@ -173,3 +173,17 @@ def test_results_cannot_be_written_to() -> None:
     assert fit.counts.sum() == pytest.approx(60.0)
     fit.components.clear()
     assert set(fit.components) == {"mean", "mean_precision", "dof", "scale"}
+
+
+@pytest.mark.parametrize("tail", [False, True])
+def test_a_large_table_of_responsibilities_is_that_of_its_parts(tail: bool) -> None:
+    # More rows than two chunks of a local step have.
+    X = np.random.default_rng(0).normal(size=(70_001, 1)).astype(np.float32)
+    process = sb.DirichletProcess(truncation="tail") if tail else sb.DirichletProcess()
+    model = sb.Mixture(sb.Gaussian(), process=process)
+    fit = sb.fit(model, X[:300], sb.Full(max_passes=3, moves=()), n_components=3)
+    table = fit.predict_proba(X, tail=tail, threads=2)
+    assert table.shape == (len(X), fit.n_components + tail)
+    for first in (0, 32_700, 65_500, 69_990):
+        part = slice(first, first + 100)
+        np.testing.assert_array_equal(table[part], fit.predict_proba(X[part], tail=tail, threads=1))

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use stickbreak::Result;
@@ -256,7 +256,7 @@ impl FitState {
         &self,
         py: Python<'py>,
         rows: AnyRows<'_>,
-        sparsity: Option<usize>,
+        sparsity: usize,
         tail: bool,
         threads: Option<usize>,
     ) -> PyResult<(Bound<'py, PyArray2<i64>>, Bound<'py, PyArray2<f64>>)> {
@@ -267,6 +267,23 @@ impl FitState {
             run_soon(py, threads, is_quick, |cancel| self.fitted.assign(&view, width, tail, cancel))
         })?;
         Ok((table(py, assigned.components, width)?, table(py, assigned.values, width)?))
+    }
+
+    /// Write all responsibilities of the rows into a table, (n, K), or (n, K + 1) with the tail.
+    fn fill_responsibilities(
+        &self,
+        py: Python<'_>,
+        rows: AnyRows<'_>,
+        tail: bool,
+        threads: Option<usize>,
+        mut table: PyReadwriteArray2<'_, f64>,
+    ) -> PyResult<()> {
+        let prediction = if tail { Prediction::WithTail } else { Prediction::Components };
+        let table = table.as_slice_mut()?;
+        with_rows!(&rows, |view| {
+            let is_quick = self.fitted.is_quick(&view, prediction);
+            run_soon(py, threads, is_quick, |cancel| self.fitted.fill_table(&view, tail, table, cancel))
+        })
     }
 
     /// The joins of components into clusters: the entropy before them, (one, other, gap, overlap) of each join, and the
@@ -280,7 +297,7 @@ impl FitState {
         n_clusters: Option<usize>,
         threads: Option<usize>,
     ) -> PyResult<(f64, Vec<(usize, usize, f64, f64)>, Bound<'py, PyArray1<i64>>)> {
-        let width = self.width(Some(self.fitted.sparsity), false)?;
+        let width = self.width(self.fitted.sparsity, false)?;
         let weights = self::weights(weights.as_ref())?;
         let (joins, groups) = with_rows!(&rows, |view| run_quietly(py, threads, |cancel| {
             let assigned = self.fitted.assign(&view, width, false, cancel)?;
@@ -298,24 +315,13 @@ impl FitState {
         &self,
         py: Python<'py>,
         rows: AnyRows<'_>,
+        plug_in: bool,
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let prediction = if plug_in { Prediction::PlugIn } else { Prediction::Predictive };
         let values = with_rows!(&rows, |view| {
-            let is_quick = self.fitted.is_quick(&view, Prediction::Predictive);
-            run_soon(py, threads, is_quick, |cancel| self.fitted.log_predictive(&view, cancel))
-        })?;
-        Ok(vector(py, values))
-    }
-
-    fn log_plug_in<'py>(
-        &self,
-        py: Python<'py>,
-        rows: AnyRows<'_>,
-        threads: Option<usize>,
-    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let values = with_rows!(&rows, |view| {
-            let is_quick = self.fitted.is_quick(&view, Prediction::PlugIn);
-            run_soon(py, threads, is_quick, |cancel| self.fitted.log_plug_in(&view, cancel))
+            let is_quick = self.fitted.is_quick(&view, prediction);
+            run_soon(py, threads, is_quick, |cancel| self.fitted.log_densities(&view, prediction, cancel))
         })?;
         Ok(vector(py, values))
     }
@@ -372,7 +378,7 @@ impl FitState {
         pair_gaps: bool,
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let width = self.width(sparsity, true)?;
+        let width = self.width(sparsity.unwrap_or(usize::MAX), true)?;
         let weights = self::weights(weights.as_ref())?;
         let keep = if pair_gaps { Keep::SummaryAndGaps } else { Keep::Summary };
         let outcome = with_rows!(&rows, |view| run_quietly(py, threads, |cancel| {
@@ -487,8 +493,8 @@ impl FitState {
 }
 
 impl FitState {
-    fn width(&self, sparsity: Option<usize>, tail: bool) -> PyResult<usize> {
+    fn width(&self, sparsity: usize, tail: bool) -> PyResult<usize> {
         let k = if tail { done(|| self.fitted.n_columns())? } else { self.fitted.summary.n_components() };
-        Ok(at_least_one("sparsity", sparsity.unwrap_or(k))?.min(k))
+        Ok(at_least_one("sparsity", sparsity)?.min(k))
     }
 }

@@ -56,16 +56,6 @@ class Domain(Protocol):
     _accepts_sparse: ClassVar[bool]
 
 
-def part(rows: Rows, selected: slice) -> Rows:
-    """Return consecutive rows."""
-    if not isinstance(rows, SparseRows):
-        return rows[selected]
-    begin, end, _ = selected.indices(rows.shape[0])
-    starts = rows.starts[begin : end + 1]
-    values = slice(starts[0], starts[-1])
-    return SparseRows(starts - starts[0], rows.columns[values], rows.values[values], rows.n_columns)
-
-
 @overload
 def rows(
     value: object, argument: str = "X", *, likelihood: None = None, n_columns: int | None = None, minimum: int = 1

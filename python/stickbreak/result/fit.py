@@ -112,6 +112,8 @@ class Fit(Densities, Drawing, Imputing, Tabular):
         InvalidType, InvalidArgument
             `X`, `sample_weight` or `threads` is not as described, no row of positive weight has a value, or none lies
             on `support`.
+        NumericalError
+            A row is so far from every component that its log weights overflow float64.
 
         Examples
         --------
@@ -223,6 +225,8 @@ class Fit(Densities, Drawing, Imputing, Tabular):
         ------
         InvalidType, InvalidArgument
             `X` or `threads` is not as described.
+        NumericalError
+            A row is so far from every component that its log weights overflow float64.
 
         Examples
         --------
@@ -277,6 +281,8 @@ class Fit(Densities, Drawing, Imputing, Tabular):
             `X`, `sparse`, `tail` or `threads` is not as described.
         NotSupported
             `sparse` is True and the package scipy is not installed, or `tail` is True and the fit has no tail.
+        NumericalError
+            A row is so far from every component that its log weights overflow float64.
 
         Examples
         --------
@@ -325,6 +331,8 @@ class Fit(Densities, Drawing, Imputing, Tabular):
         ------
         InvalidType, InvalidArgument
             `X`, `plug_in` or `threads` is not as described.
+        NumericalError
+            A row is so far from every component that its log weights overflow float64.
 
         References
         ----------
@@ -344,10 +352,9 @@ class Fit(Densities, Drawing, Imputing, Tabular):
         """
         is_plug_in = checks.flag("plug_in", plug_in) or self._state.objective != "variational"
         rows, threads = self._rows(X), checks.threads(threads)
-        density = self._state.log_plug_in if is_plug_in else self._state.log_predictive
         with names.naming(self.column_names):
             support.warn_of_rows(self._state, rows, "their log density is minus infinity", threads)
-            return density(rows, threads)
+            return self._state.log_predictive(rows, is_plug_in, threads)
 
     def combine(
         self,

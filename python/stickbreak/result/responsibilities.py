@@ -9,9 +9,6 @@ from stickbreak import checks
 from stickbreak._core import FitState
 from stickbreak.io import arrays, optional
 
-# Number of rows whose dense responsibilities are converted at a time.
-_ROWS_AT_A_TIME = 65_536
-
 
 def dense(state: FitState, rows: arrays.Rows, tail: bool, threads: int | None) -> NDArray[np.float64]:
     """Return all responsibilities, with a last column for the tail if asked for; (n, K) or (n, K + 1)."""
@@ -22,10 +19,7 @@ def dense(state: FitState, rows: arrays.Rows, tail: bool, threads: int | None) -
         found = f"of {shape[0]} rows, for which {shape[1]} components take about {8e-9 * shape[0] * shape[1]:.1f} GB"
         allowed = "of few enough rows at a time that their responsibilities fit in memory"
         raise checks.invalid_argument("X", found, allowed, "sparse=True keeps a few components per row") from error
-    for begin in range(0, rows.shape[0], _ROWS_AT_A_TIME):
-        part = slice(begin, begin + _ROWS_AT_A_TIME)
-        indices, values = state.responsibilities(arrays.part(rows, part), None, tail, threads)
-        np.put_along_axis(table[part], indices, values, axis=1)
+    state.fill_responsibilities(rows, tail, threads, table)
     return table
 
 

@@ -91,18 +91,21 @@ class Tabular(Fitted):
         rows = self._rows(X)
         n = checks.integer("n", n, minimum=100)
         threads = checks.threads(threads)
-        density = self._state.log_plug_in if self._state.objective != "variational" else self._state.log_predictive
+
+        def density(rows: arrays.Rows) -> NDArray[np.float64]:
+            return self._state.log_predictive(rows, self._state.objective != "variational", threads)
+
         drawn = self._state.sample(n, checks.seed(seed), threads)
         with names.naming(self.column_names):
-            found = density(rows, threads)
+            found = density(rows)
         if isinstance(rows, arrays.SparseRows) or self._state.missing == "error":
-            return _shares_above(density(drawn, threads), found)
+            return _shares_above(density(drawn), found)
         scores = np.empty(len(rows))
         holes = np.isnan(rows)
         patterns, which = np.unique(holes, axis=0, return_inverse=True)
         for index, pattern in enumerate(patterns):
             has_pattern = which.ravel() == index
-            scores[has_pattern] = _shares_above(density(np.where(pattern, np.nan, drawn), threads), found[has_pattern])
+            scores[has_pattern] = _shares_above(density(np.where(pattern, np.nan, drawn)), found[has_pattern])
         return scores
 
     def _described(self, column: int) -> dict[str, NDArray[Any]]:

@@ -35,7 +35,7 @@ class Algorithm:
         if self.sparsity is not None:
             self._set("sparsity", _integer_or_auto("sparsity", self.sparsity, or_else=["'auto'", "None"]))
         if self.margin is not None:
-            self._set("margin", checks.non_negative("margin", self.margin))
+            self._set("margin", checks.non_negative("margin", self.margin, ", or None"))
         self._set("bounds_memory", checks.integer("bounds_memory", self.bounds_memory, minimum=0))
         self._check_moves()
         check_units(self.units)

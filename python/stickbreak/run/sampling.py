@@ -159,7 +159,7 @@ def sample(
         "thin": checks.integer("thin", thin, minimum=1),
         "chains": checks.integer("chains", chains, minimum=1, maximum=10_000),
         "seed": checks.seed(seed),
-        "max_seconds": None if max_seconds is None else checks.non_negative("max_seconds", max_seconds),
+        "max_seconds": None if max_seconds is None else checks.non_negative("max_seconds", max_seconds, ", or None"),
         "threads": checks.threads(threads),
     }
     if progress is not None:
