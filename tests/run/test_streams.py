@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import textwrap
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -536,3 +537,25 @@ def test_missing_values_and_signed_zeros_are_no_change() -> None:
 
     model = sb.Mixture(likelihood=sb.DiagonalGaussian())
     assert fit(read, model=model, missing="marginalize").stop_reason is sb.StopReason.MAX_PASSES
+
+
+def test_a_thread_of_each_reading_calls_the_function() -> None:
+    """It may keep what belongs to its thread, as connections to databases do."""
+    readings: list[list[int]] = []
+
+    def source() -> Iterator[np.ndarray]:
+        begun = [threading.get_ident()]
+        readings.append(begun)
+
+        def read() -> Iterator[np.ndarray]:
+            for block in blocks(ROWS)():
+                begun.append(threading.get_ident())
+                yield block
+
+        return read()
+
+    fit(source)
+    assert len(readings) > 4
+    assert all(len(set(threads)) == 1 for threads in readings)
+    # All but the first, which only looks at the type.
+    assert threading.get_ident() not in {thread for threads in readings[1:] for thread in threads}

@@ -1,4 +1,8 @@
-//! Blocks of rows from a Python function, as a source of the core. A separate thread requests them.
+//! Blocks of rows from a Python function, as a source of the core. A thread of each reading calls Python, and reads the
+//! next block while the last one is in use.
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{Builder, JoinHandle};
 
 use numpy::{Element, PyReadonlyArray2};
 use pyo3::exceptions::PyKeyboardInterrupt;
@@ -22,22 +26,84 @@ impl<F: Scalar + Element> Blocks<F> for PythonBlocks {
     }
 
     fn start(&self) -> Result<Box<dyn BlockReader<F>>> {
-        let iterator = Python::attach(|py| self.start.bind(py).call0()?.try_iter().map(Bound::unbind))
-            .map_err(|error| failed(&error))?;
-        Ok(Box::new(Reader(iterator)))
+        let start = Python::attach(|py| self.start.clone_ref(py));
+        // Of no length: the thread waits with a block until it is asked for the one before.
+        let (sender, blocks) = sync_channel(0);
+        let thread = Builder::new().name("stickbreak-reader".into()).spawn(move || read(&start, &sender));
+        let thread = thread.map_err(|error| Error::Source { batch: None, message: error.to_string() })?;
+        let mut reader = Reader { blocks: Some(blocks), thread: Some(thread) };
+        // The thread says that the function has returned an iterator, or what failed.
+        reader.next_block()?;
+        Ok(Box::new(reader))
     }
 }
 
-struct Reader(Py<PyIterator>);
+/// What the thread of a reading sends: an empty block when the function has returned, then its blocks, and `None` or an
+/// error at the end.
+type Message<F> = Result<Option<Vec<F>>>;
 
-impl<F: Scalar + Element> BlockReader<F> for Reader {
+/// Calls the function and sends blocks until there are none, an error is sent, or nobody listens any more.
+fn read<F: Scalar + Element>(start: &Py<PyAny>, sender: &SyncSender<Message<F>>) {
+    let iterator = Python::attach(|py| start.bind(py).call0()?.try_iter().map(Bound::unbind));
+    let iterator = match iterator.map_err(|error| failed(&error)) {
+        Ok(iterator) => iterator,
+        Err(error) => return drop(sender.send(Err(error))),
+    };
+    let mut block = Ok(Some(Vec::new()));
+    while let Ok(Some(_)) = &block {
+        if sender.send(block).is_err() {
+            return;
+        }
+        block = next(&iterator);
+    }
+    drop(sender.send(block));
+}
+
+fn next<F: Scalar + Element>(iterator: &Py<PyIterator>) -> Message<F> {
+    Python::attach(|py| {
+        let Some(block) = iterator.bind(py).clone().next() else { return Ok(None) };
+        let block: PyReadonlyArray2<'_, F> = block?.extract()?;
+        Ok(Some(block.as_slice()?.to_vec()))
+    })
+    .map_err(|error| failed(&error))
+}
+
+/// The blocks of one reading.
+struct Reader<F> {
+    /// `None` after the last message.
+    blocks: Option<Receiver<Message<F>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl<F> Reader<F> {
+    /// Waits for the thread to end.
+    fn join(&mut self) {
+        self.blocks = None;
+        let Some(thread) = self.thread.take() else { return };
+        // The thread may need the interpreter, which the one that drops a reader may hold.
+        let ended = Python::attach(|py| py.detach(|| thread.join()));
+        if let Err(panic) = ended
+            && !std::thread::panicking()
+        {
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+impl<F> Drop for Reader<F> {
+    fn drop(&mut self) {
+        self.join();
+    }
+}
+
+impl<F: Scalar> BlockReader<F> for Reader<F> {
     fn next_block(&mut self) -> Result<Option<Vec<F>>> {
-        Python::attach(|py| {
-            let Some(block) = self.0.bind(py).clone().next() else { return Ok(None) };
-            let block: PyReadonlyArray2<'_, F> = block?.extract()?;
-            Ok(Some(block.as_slice()?.to_vec()))
-        })
-        .map_err(|error| failed(&error))
+        let Some(message) = self.blocks.as_ref().map(Receiver::recv) else { return Ok(None) };
+        if !matches!(message, Ok(Ok(Some(_)))) {
+            self.join();
+        }
+        // A thread that sends nothing any more has panicked, which `join` passes on.
+        message.unwrap_or(Ok(None))
     }
 }
 

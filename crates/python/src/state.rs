@@ -256,7 +256,7 @@ impl FitState {
         &self,
         py: Python<'py>,
         rows: AnyRows<'_>,
-        sparsity: usize,
+        sparsity: Option<usize>,
         tail: bool,
         threads: Option<usize>,
     ) -> PyResult<(Bound<'py, PyArray2<i64>>, Bound<'py, PyArray2<f64>>)> {
@@ -297,7 +297,7 @@ impl FitState {
         n_clusters: Option<usize>,
         threads: Option<usize>,
     ) -> PyResult<(f64, Vec<(usize, usize, f64, f64)>, Bound<'py, PyArray1<i64>>)> {
-        let width = self.width(self.fitted.sparsity, false)?;
+        let width = self.width(Some(self.fitted.sparsity), false)?;
         let weights = self::weights(weights.as_ref())?;
         let (joins, groups) = with_rows!(&rows, |view| run_quietly(py, threads, |cancel| {
             let assigned = self.fitted.assign(&view, width, false, cancel)?;
@@ -378,7 +378,7 @@ impl FitState {
         pair_gaps: bool,
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let width = self.width(sparsity.unwrap_or(usize::MAX), true)?;
+        let width = self.width(sparsity, true)?;
         let weights = self::weights(weights.as_ref())?;
         let keep = if pair_gaps { Keep::SummaryAndGaps } else { Keep::Summary };
         let outcome = with_rows!(&rows, |view| run_quietly(py, threads, |cancel| {
@@ -493,8 +493,8 @@ impl FitState {
 }
 
 impl FitState {
-    fn width(&self, sparsity: usize, tail: bool) -> PyResult<usize> {
+    fn width(&self, sparsity: Option<usize>, tail: bool) -> PyResult<usize> {
         let k = if tail { done(|| self.fitted.n_columns())? } else { self.fitted.summary.n_components() };
-        Ok(at_least_one("sparsity", sparsity)?.min(k))
+        Ok(at_least_one("sparsity", sparsity.unwrap_or(k))?.min(k))
     }
 }
