@@ -42,7 +42,7 @@ impl<F: Scalar + Element> Blocks<F> for PythonBlocks {
 /// error at the end.
 type Message<F> = Result<Option<Vec<F>>>;
 
-/// Calls the function and sends blocks until there are none, an error is sent, or nobody listens any more.
+/// Calls the function and sends its blocks. Ends after the last block, after an error, or when the reader is dropped.
 fn read<F: Scalar + Element>(start: &Py<PyAny>, sender: &SyncSender<Message<F>>) {
     let iterator = Python::attach(|py| start.bind(py).call0()?.try_iter().map(Bound::unbind));
     let iterator = match iterator.map_err(|error| failed(&error)) {
