@@ -163,10 +163,10 @@ impl<'a, F: Real> Stream<'a, F> {
     fn read(&self, range: Range<usize>) -> Result<Vec<F>> {
         let (d, n) = (self.n_columns(), self.n_rows());
         let mut guard = self.cursor();
-        // After any failure the next call starts a new reading.
-        let mut cursor = match guard.take() {
-            Some(cursor) if cursor.row <= range.start => cursor,
-            _ => self.start()?,
+        // After any failure the next call starts a new reading. A reading that is given up ends before another begins.
+        let mut cursor = match guard.take().filter(|cursor| cursor.row <= range.start) {
+            Some(cursor) => cursor,
+            None => self.start()?,
         };
         while cursor.row < range.start {
             self.advance(&mut cursor, range.start, None)?;

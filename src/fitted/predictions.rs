@@ -134,6 +134,10 @@ impl Fitted {
         prediction: Prediction,
         cancel: &Cancel,
     ) -> Result<Vec<f64>> {
+        check_room(rows.n_rows(), |size| {
+            let found = format!("of {} rows, whose log densities take {size}", rows.n_rows());
+            Error::invalid("X", found, "of few enough rows at a time that they fit in memory")
+        })?;
         let (model, scorer) = (&self.packed::<F>()?.model, self.scorer(prediction)?);
         let width = scorer.n_components();
         let scored = Scored { model, scorer, tail: None, width, margin: None, keep: Keep::Nothing };

@@ -559,3 +559,47 @@ def test_a_thread_of_each_reading_calls_the_function() -> None:
     assert all(len(set(threads)) == 1 for threads in readings)
     # All but the first, which only looks at the type.
     assert threading.get_ident() not in {thread for threads in readings[1:] for thread in threads}
+
+
+@pytest.mark.parametrize("init", ["random", "kmeans++"])
+def test_a_reading_ends_in_its_thread_before_another_begins(init: str) -> None:
+    """Also one that is given up: otherwise a lock or a connection of the function would be released elsewhere."""
+    events: list[tuple[str, int]] = []
+    lock = threading.RLock()
+
+    def read() -> Iterator[np.ndarray]:
+        with lock:
+            events.append(("begin", threading.get_ident()))
+            try:
+                yield from blocks(ROWS[:900])()
+            finally:
+                events.append(("end", threading.get_ident()))
+
+    fit(read, sb.Memoized(batches=3, shuffle=False, max_passes=2, tol=0.0), init=init, n_init=2)
+    assert [kind for kind, _ in events] == ["begin", "end"] * (len(events) // 2)
+    assert all(one == other for (_, one), (_, other) in zip(events[::2], events[1::2], strict=True))
+
+
+def test_an_error_keeps_nothing_of_its_reading_alive() -> None:
+    """The frames of an exception hold the variables of the function."""
+    ended: list[int] = []
+    here = threading.get_ident()
+
+    class Connection:
+        def __del__(self) -> None:
+            ended.append(threading.get_ident())
+
+    calls = itertools.count()
+
+    def read() -> Iterator[np.ndarray]:
+        connection = Connection()
+        fails = next(calls) == 8
+        for block in blocks(ROWS[:900])():
+            yield block
+            if fails:
+                raise OSError("gone", connection is None)
+
+    found = fit(read, sb.Memoized(batches=3, shuffle=False, max_passes=9, tol=0.0))
+    assert found.stop_reason is sb.StopReason.SOURCE_ERROR
+    # All but the first reading, which looks at the first block, have a thread of their own.
+    assert len(ended) == next(calls) and ended.count(here) <= 1

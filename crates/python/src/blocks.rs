@@ -43,29 +43,38 @@ impl<F: Scalar + Element> Blocks<F> for PythonBlocks {
 type Message<F> = Result<Option<Vec<F>>>;
 
 /// Calls the function and sends its blocks. Ends after the last block, after an error, or when the reader is dropped.
+///
+/// The iterator and all exceptions are dropped while this thread holds the interpreter: dropped without it, they would be
+/// freed by whichever thread holds it next, and a generator would release a lock or close a connection there, perhaps
+/// after the next reading has begun.
 fn read<F: Scalar + Element>(start: &Py<PyAny>, sender: &SyncSender<Message<F>>) {
-    let iterator = Python::attach(|py| start.bind(py).call0()?.try_iter().map(Bound::unbind));
-    let iterator = match iterator.map_err(|error| failed(&error)) {
+    let begin = |py: Python<'_>| start.bind(py).call0()?.try_iter().map(Bound::unbind);
+    let iterator = match Python::attach(|py| begin(py).map_err(|error| failed(py, &error))) {
         Ok(iterator) => iterator,
         Err(error) => return drop(sender.send(Err(error))),
     };
     let mut block = Ok(Some(Vec::new()));
-    while let Ok(Some(_)) = &block {
-        if sender.send(block).is_err() {
-            return;
+    let mut is_read = true;
+    while is_read && matches!(block, Ok(Some(_))) {
+        is_read = sender.send(std::mem::replace(&mut block, Ok(None))).is_ok();
+        if is_read {
+            block = next(&iterator);
         }
-        block = next(&iterator);
     }
-    drop(sender.send(block));
+    Python::attach(|_| drop(iterator));
+    if is_read {
+        // The last message; nobody may wait for it.
+        drop(sender.send(block));
+    }
 }
 
 fn next<F: Scalar + Element>(iterator: &Py<PyIterator>) -> Message<F> {
-    Python::attach(|py| {
+    let read = |py: Python<'_>| {
         let Some(block) = iterator.bind(py).clone().next() else { return Ok(None) };
         let block: PyReadonlyArray2<'_, F> = block?.extract()?;
         Ok(Some(block.as_slice()?.to_vec()))
-    })
-    .map_err(|error| failed(&error))
+    };
+    Python::attach(|py| read(py).map_err(|error: PyErr| failed(py, &error)))
 }
 
 /// The blocks of one reading.
@@ -109,20 +118,18 @@ impl<F: Scalar> BlockReader<F> for Reader<F> {
 
 /// Converts an exception. The message is Python's own text; errors of this package already have a complete message.
 /// Ctrl-C is not a failure of the source.
-fn failed(error: &PyErr) -> Error {
-    if Python::attach(|py| error.is_instance_of::<PyKeyboardInterrupt>(py)) {
+fn failed(py: Python<'_>, error: &PyErr) -> Error {
+    if error.is_instance_of::<PyKeyboardInterrupt>(py) {
         return Error::Cancelled;
     }
-    let message = Python::attach(|py| {
-        let kind = error.get_type(py);
-        let ours = kind.getattr("__module__").is_ok_and(|module| module.eq("stickbreak.errors").unwrap_or(false));
-        let name = kind.name().map_or_else(|_| "an exception".into(), |name| name.to_string());
-        let text = error.value(py).str().map_or_else(|_| String::new(), |text| text.to_string());
-        match (ours, text.is_empty()) {
-            (true, _) => text,
-            (false, true) => name,
-            (false, false) => format!("{name}: {text}"),
-        }
-    });
+    let kind = error.get_type(py);
+    let ours = kind.getattr("__module__").is_ok_and(|module| module.eq("stickbreak.errors").unwrap_or(false));
+    let name = kind.name().map_or_else(|_| "an exception".into(), |name| name.to_string());
+    let text = error.value(py).str().map_or_else(|_| String::new(), |text| text.to_string());
+    let message = match (ours, text.is_empty()) {
+        (true, _) => text,
+        (false, true) => name,
+        (false, false) => format!("{name}: {text}"),
+    };
     Error::Source { batch: None, message }
 }

@@ -1,7 +1,7 @@
 """Parquet files, read by PyArrow batch by batch."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -220,6 +220,9 @@ def _pyarrow() -> tuple[Any, Any]:
         import pyarrow.parquet
     except ImportError as error:
         raise NotSupported('Parquet files need the package pyarrow: pip install "stickbreak[parquet]"') from error
+    # PyArrow imports pandas, if there is one, when it first converts a column, and would lose an interrupt meanwhile.
+    with suppress(ImportError):
+        import pandas  # noqa: F401
     return pyarrow, pyarrow.parquet
 
 
