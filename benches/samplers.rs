@@ -5,7 +5,7 @@ use std::hint::black_box;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use stickbreak::data::DenseRows;
 use stickbreak::grounds::Grounds;
-use stickbreak::mcmc::{ChainState, CollapsedGibbs, Sampler, SplitMerge, Target, Turn};
+use stickbreak::mcmc::{ChainState, Collapsed, CollapsedGibbs, SplitMerge, Target, Turn};
 use stickbreak::model::{Named, Objective, Specification};
 use stickbreak::parallel::Cancel;
 use stickbreak::parameters::{Parameters, Value, table, vector};
@@ -60,7 +60,7 @@ fn sweeps(criterion: &mut Criterion) {
         let target = target(&data.rows, d);
         let mut group = criterion.benchmark_group("samplers");
         group.sample_size(10);
-        let samplers: [(&str, Box<dyn Sampler>); 3] = [
+        let samplers: [(&str, Box<dyn Collapsed>); 3] = [
             ("gibbs", Box::new(CollapsedGibbs::default())),
             ("restricted", Box::new(split_merge("restricted"))),
             ("sequential", Box::new(split_merge("sequential"))),

@@ -7,7 +7,7 @@ use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use stickbreak::data::{DenseRows, Restrictions};
 use stickbreak::grounds::Grounds;
 use stickbreak::mcmc::{
-    Arena, ChainState, Evenness, Hierarchy, HierarchyPlan, Method, Sampler, Target, TreeGuided, Turn, Walk,
+    Arena, ChainState, Collapsed, Evenness, Hierarchy, HierarchyPlan, Method, Target, TreeGuided, Turn, Walk,
 };
 use stickbreak::model::{Named, Objective, Specification};
 use stickbreak::parallel::{Cancel, with_threads};

@@ -132,6 +132,12 @@ SAMPLERS: dict[str, Any] = {
     "TreeGuided": sb.TreeGuided(global_moves=4, depth=2),
     "TreeGuided fresh": sb.TreeGuided(global_moves=4, trees="fresh", evenness="max/n", local="guided"),
     "TreeGuided published": sb.TreeGuided(global_moves=4, exact=False),
+    "BlockedGibbs": sb.BlockedGibbs(),
+    "Slice": sb.Slice(),
+}
+NOT_SUPPORTED = {
+    ("BlockedGibbs", "NormalizedGeneralizedGamma"),
+    ("Slice", "FiniteDirichlet"),
 }
 
 
@@ -147,10 +153,14 @@ def of_samplers() -> Iterator[Case]:
     rows, first = table("real", n=60), PARTITIONS["DirichletProcess"]
     for sampler, chosen in SAMPLERS.items():
         for name, process in PARTITIONS.items():
+            if (sampler, name) in NOT_SUPPORTED:
+                continue
+            if sampler == "BlockedGibbs" and name == "PitmanYor":
+                chosen = sb.BlockedGibbs(truncation=80)
             yield chains(f"{sampler}/{name}", rows, sb.Gaussian(), process, chosen)
     for name, kind in KINDS.items():
         rows_of_kind, made = table(kind.domain, n=60, d=4), kind.default(4)
-        for sampler in ("CollapsedGibbs", "SplitMerge", "TreeGuided"):
+        for sampler in ("CollapsedGibbs", "SplitMerge", "TreeGuided", "Slice"):
             yield chains(f"{sampler}/{name}", rows_of_kind, made, first, SAMPLERS[sampler])
     starts: tuple[Any, ...] = ("single", "singletons", "ibhc", "one-on-top", np.arange(60) % 4)
     for init in starts:

@@ -8,7 +8,6 @@ use crate::fitted::{Fitted, StopReason};
 use crate::grounds::check_values;
 use crate::init::Init;
 use crate::likelihood;
-use crate::mcmc::check_room_for_copy;
 use crate::model::{Named, Specification};
 use crate::parallel::Cancel;
 use crate::parameters::{Parameters, Value};
@@ -19,22 +18,27 @@ use crate::simd::Scalar;
 /// fit with [`Settings::usual`], under `DirichletProcess(1.0)` if the process has no weights with a bound. A given
 /// resolution is used by the fit alone, because rounding cells have no closed marginal likelihood.
 ///
+/// `always`: for a sampler whose chains start from the fit. There is one even if no parameter is open, unless all rows
+/// are equal.
+///
 /// # Errors
-/// [`Error::InvalidArgument`] for rows that are all equal, or too many to be copied for a sampler;
+/// [`Error::InvalidArgument`] for rows that are all equal;
 /// [`Error::Cancelled`], also if the fit was interrupted; as [`fit`].
 pub fn estimate<F: Scalar>(
     specification: &Specification,
     rows: &dyn Rows<F>,
     seed: u64,
+    always: bool,
     observer: &dyn Observer,
     cancel: &Cancel,
 ) -> Result<(Specification, Option<Fitted>)> {
     let Named { name, parameters } = &specification.likelihood;
-    if likelihood::estimated(name, parameters).is_empty() {
+    let is_complete = likelihood::estimated(name, parameters).is_empty();
+    let is_varied = differ(rows);
+    if is_complete && !(always && is_varied) {
         return Ok((specification.clone().without_cells()?, None));
     }
-    check_room_for_copy(rows, rows.n_columns(), "data")?;
-    if !differ(rows) {
+    if !is_varied {
         // An error in a single row applies to all rows.
         check_values(specification, rows, "data", cancel)?;
         let allowed =
@@ -49,7 +53,8 @@ pub fn estimate<F: Scalar>(
     if fitted.stop_reason == StopReason::Interrupted {
         return Err(Error::Cancelled);
     }
-    Ok((specification.with_base(fitted.parameters()?).without_cells()?, Some(fitted)))
+    let complete = if is_complete { specification.clone() } else { specification.with_base(fitted.parameters()?) };
+    Ok((complete.without_cells()?, Some(fitted)))
 }
 
 /// The process of the fit: the same if it has weights with a bound under which base measures are estimated.

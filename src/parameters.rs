@@ -78,14 +78,23 @@ impl Parameters {
     /// # Errors
     /// [`Error::InvalidArgument`] if it is not an integer, out of range, or required and absent.
     pub fn integer(&self, parameter: &Parameter) -> Result<usize> {
+        Self::required(parameter.name, self.optional_integer(parameter)?)
+    }
+
+    /// Returns the integer called `parameter`, or its default; `None` if the default depends on the data.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if it is not an integer, out of range, or required and absent.
+    pub fn optional_integer(&self, parameter: &Parameter) -> Result<Option<usize>> {
         let ParameterKind::Integer { least, greatest } = parameter.kind else {
             unreachable!("{} is an integer", parameter.name)
         };
-        let value = Self::required(parameter.name, self.given(parameter)?)?;
+        let Some(value) = self.given(parameter)? else { return Ok(None) };
         if value.fract() == 0.0 && (f64::from(least)..=f64::from(greatest)).contains(&value) {
-            return Ok(value as usize);
+            return Ok(Some(value as usize));
         }
-        let allowed = format!("an integer from {least} to {greatest}");
+        let or_none = if parameter.default == DefaultValue::Data { ", or None" } else { "" };
+        let allowed = format!("an integer from {least} to {greatest}{or_none}");
         Err(Error::invalid(parameter.name, Value::Number(value), allowed))
     }
 
@@ -144,7 +153,7 @@ impl Parameters {
                 }
                 ParameterKind::NumberOrVector(_) => self.numbers(parameter, None).map(drop),
                 ParameterKind::NumberOrMatrix(_) | ParameterKind::Matrix => self.square(name).map(drop),
-                ParameterKind::Integer { .. } => self.integer(parameter).map(drop),
+                ParameterKind::Integer { .. } => self.optional_integer(parameter).map(drop),
                 ParameterKind::Word(_) => self.word(parameter).map(drop),
                 ParameterKind::Flag => self.flag(parameter).map(drop),
             }?;

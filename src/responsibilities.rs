@@ -1,6 +1,7 @@
 //! Responsibilities: at most `L` (component, value) pairs per unit. Dense is `L = K`, hard is `L = 1`.
 
 mod collects;
+mod draw;
 mod insert;
 mod near;
 mod offers;
@@ -10,6 +11,7 @@ mod top_l;
 use crate::error::{Error, Result};
 use crate::real::Real;
 
+pub use draw::{DrawBlock, DrawSpace, far};
 pub use offers::Offers;
 pub use row::RowBest;
 pub use top_l::{TopL, largest};

@@ -37,6 +37,10 @@ pub enum Purpose {
     Weights = 12,
     /// Components to rearrange.
     Rearrangements = 13,
+    /// Random numbers of single rows in a sweep.
+    Rows = 14,
+    /// Slices of single rows in a sweep.
+    Slices = 15,
 }
 
 /// The stream of `purpose` and `index` (a pass, a chain) under `seed`.
@@ -60,6 +64,12 @@ fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
+}
+
+/// A uniform number strictly between 0 and 1 for one row, whatever the order in which rows are visited.
+pub fn chance(key_of_all: u64, row: u64) -> f64 {
+    // The 52 highest bits, centred, so that the result is neither 0 nor 1.
+    ((key(key_of_all, [row]) >> 12) as f64 + 0.5) * 2.0_f64.powi(-52)
 }
 
 /// A random permutation of `0..n` that depends on the stream and `n` only.

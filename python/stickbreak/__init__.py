@@ -35,6 +35,7 @@ from stickbreak.errors import (
     StepSizeWarning,
     StickbreakError,
     SupportWarning,
+    TruncationWarning,
     UnseenWordsWarning,
 )
 from stickbreak.io.docword import read_docword
@@ -76,7 +77,7 @@ from stickbreak.run.checkpoints import Checkpoint
 from stickbreak.run.clustering import hierarchy
 from stickbreak.run.fitting import fit
 from stickbreak.run.moves import Birth, Delete, Merge, Split
-from stickbreak.run.samplers import CollapsedGibbs, SplitMerge, TreeGuided
+from stickbreak.run.samplers import BlockedGibbs, CollapsedGibbs, Slice, SplitMerge, TreeGuided
 from stickbreak.run.sampling import sample
 from stickbreak.run.stability import Stability, stability
 from stickbreak.run.units import KdTree, Words
@@ -87,6 +88,7 @@ __all__ = [
     "Bernoulli",
     "Beta",
     "Birth",
+    "BlockedGibbs",
     "Categorical",
     "Checkpoint",
     "CheckpointError",
@@ -127,6 +129,7 @@ __all__ = [
     "Poisson",
     "Record",
     "RunnerUp",
+    "Slice",
     "SourceError",
     "SparsityWarning",
     "SphericalGaussian",
@@ -143,6 +146,7 @@ __all__ = [
     "TopicModel",
     "Trace",
     "TreeGuided",
+    "TruncationWarning",
     "UnseenWordsWarning",
     "Words",
     "ZeroMeanGaussian",

@@ -1,5 +1,10 @@
 """The errors of stickbreak. The Rust core raises these same classes, so this module does not import the core."""
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from stickbreak.result.trace import Trace
+
 
 class StickbreakError(Exception):
     """Base of all errors that stickbreak raises itself."""
@@ -92,11 +97,19 @@ class NumericalError(StickbreakError):
         What happened.
     component : int, optional
         Position of the component concerned.
+
+    Attributes
+    ----------
+    component : int or None
+        The same.
+    trace : Trace or None
+        The draws so far, if `sample` was interrupted by the error after each chain had one.
     """
 
     def __init__(self, message: str, *, component: int | None = None) -> None:
         super().__init__(message)
         self.component = component
+        self.trace: Trace | None = None
 
 
 class Advice(UserWarning):
@@ -111,7 +124,8 @@ class Advice(UserWarning):
         What was found.
     kind : str
         Its name: "support", "passes", "starts", "disagreement", "few_rows", "one_component", "whole_numbers",
-        "nearly_constant", "flags", "duplicates", "skewed", "outliers", "copied_columns", "row_numbers" or "sparsity".
+        "nearly_constant", "flags", "duplicates", "skewed", "outliers", "copied_columns", "row_numbers", "sparsity", or
+        "truncation" of a sampler.
     suggestions : tuple of str
         What to try, the best first.
 
@@ -154,6 +168,19 @@ class ConvergenceWarning(Advice):
     """
 
     kind = "passes"
+
+
+class TruncationWarning(Advice):
+    """Draws of `BlockedGibbs` had rows in the last tenth of its components, so that the truncation matters.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import stickbreak as sb
+    >>> warnings.simplefilter("ignore", sb.TruncationWarning)
+    """
+
+    kind = "truncation"
 
 
 class ConversionWarning(UserWarning):

@@ -27,7 +27,7 @@ pub use domain::{Allowed, Demands, Domain, MOST_LEVELS, Needs, check_rows};
 pub use kd_tree::{Halves, KdTree, NodeCut};
 pub use moments::{Moments, moments, moments_and_resolution};
 pub use nodes::{Nodes, TreeNode};
-pub use rows::{Csr, CsrRows, DenseRows, RowBlock, RowUnits, Rows, SparseRows, Widened, copy_rows};
+pub use rows::{Csr, CsrRows, DenseRows, RowBlock, RowUnits, Rows, SparseRows, Widened, copy_rows, in_f64};
 pub use sample::Sample;
 pub use seen::{SeenBatches, SeenRows};
 pub use stream::{BlockReader, Blocks, Stream};

@@ -247,6 +247,46 @@ impl<F: Real> Rows<f64> for Widened<'_, F> {
     }
 }
 
+/// Sparse rows of any type, with a copy of their values in float64.
+struct WidenedCsr<'a> {
+    starts: &'a [u64],
+    columns: &'a [u32],
+    values: Vec<f64>,
+    n_columns: usize,
+    layout: u64,
+}
+
+impl Rows<f64> for WidenedCsr<'_> {
+    fn n_rows(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    fn n_columns(&self) -> usize {
+        self.n_columns
+    }
+
+    fn csr(&self) -> Option<Csr<'_, f64>> {
+        Some(Csr { starts: self.starts, columns: self.columns, values: &self.values })
+    }
+
+    fn layout(&self) -> u64 {
+        self.layout
+    }
+
+    fn read_row(&self, row: usize, out: &mut [f64]) {
+        out.fill(0.0);
+        let table = Csr { starts: self.starts, columns: self.columns, values: &self.values };
+        table.entries(row, out.len()).for_each(|(column, value)| out[column as usize] += value);
+    }
+}
+
+/// Rows of any type in float64. Dense rows are converted as they are read; of sparse rows the values are copied.
+pub fn in_f64<F: Real>(rows: &dyn Rows<F>) -> Box<dyn Rows<f64> + '_> {
+    let Some(Csr { starts, columns, values }) = rows.csr() else { return Box::new(Widened(rows)) };
+    let values = values.iter().map(|value| value.to_f64()).collect();
+    Box::new(WidenedCsr { starts, columns, values, n_columns: rows.n_columns(), layout: rows.layout() })
+}
+
 enum Table<'a, F: Real> {
     Borrowed(&'a dyn Rows<F>),
     Owned(Box<dyn Rows<F> + 'a>),

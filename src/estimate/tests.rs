@@ -34,7 +34,8 @@ fn fitted(process: Named) -> Parameters {
 fn open_parameters_are_those_of_the_usual_fit() {
     let rows = rows();
     for (process, of_fit) in [(dirichlet(2.0), dirichlet(2.0)), (generalized_gamma(1.0, 0.5), dirichlet(1.0))] {
-        let (found, fit) = estimate(&open(process.clone()), &rows, 3, &(), &Cancel::default()).expect("two groups");
+        let (found, fit) =
+            estimate(&open(process.clone()), &rows, 3, false, &(), &Cancel::default()).expect("two groups");
         assert_eq!(fit.expect("a fit").summary.n_components(), 2);
         assert_eq!(found.process, process);
         // Rounding cells have no closed marginal likelihood.
@@ -50,7 +51,7 @@ fn open_parameters_are_those_of_the_usual_fit() {
 fn given_parameters_need_no_fit() {
     let given =
         specification(named("Poisson", [("shape", Value::Number(2.0)), ("rate", Value::Number(1.0))]), dirichlet(1.0));
-    let (found, fit) = estimate(&given, &rows(), 0, &(), &Cancel::default()).expect("nothing to do");
+    let (found, fit) = estimate(&given, &rows(), 0, false, &(), &Cancel::default()).expect("nothing to do");
     assert!(fit.is_none());
     assert_eq!(found, given);
 }
@@ -58,9 +59,9 @@ fn given_parameters_need_no_fit() {
 #[test]
 fn equal_rows_and_interrupts_are_refused() {
     let equal = DenseRows::new(vec![1.0; 8], 2);
-    let refused = estimate(&open(dirichlet(1.0)), &equal, 0, &(), &Cancel::default());
+    let refused = estimate(&open(dirichlet(1.0)), &equal, 0, false, &(), &Cancel::default());
     assert!(matches!(refused, Err(Error::InvalidArgument { argument, .. }) if argument == "data"));
     let cancel = Cancel::default();
     cancel.cancel();
-    assert_eq!(estimate(&open(dirichlet(1.0)), &rows(), 0, &(), &cancel).map(drop), Err(Error::Cancelled));
+    assert_eq!(estimate(&open(dirichlet(1.0)), &rows(), 0, false, &(), &cancel).map(drop), Err(Error::Cancelled));
 }

@@ -13,7 +13,7 @@ use crate::likelihood::{Conjugate, Evidence, Urn, supporting};
 use crate::objective::Objective;
 use crate::parameters::Parameters;
 use crate::registry::Feature;
-use crate::rng::Generator;
+use crate::rng::{Generator, Purpose, stream};
 use crate::scoring::{Codes, Scorer, SparseScorer};
 use crate::simd::Scalar;
 use crate::suffstats::Sufficient;
@@ -197,10 +197,27 @@ pub struct ParameterSource<'a> {
     pub rows: RowSource<'a>,
 }
 
+/// The random stream of one component for [`ParameterDraws::drawn_scorer`].
+pub fn stream_of_drawn(key: u64, component: usize) -> Generator {
+    stream(key, Purpose::Parameters, component as u64)
+}
+
 /// Draws of parameters from the posterior of a component.
 pub trait ParameterDraws {
     /// Returns a source of draws in the data's own units.
     fn parameter_source(&self, component: Sufficient<'_>) -> Result<ParameterSource<'_>>;
+
+    /// Packs the densities of components at parameters drawn from their posteriors, each with a log weight. Terms that
+    /// depend on the row alone may be omitted. `key` determines the draws.
+    ///
+    /// # Errors
+    /// [`Error::Numerical`] naming the component.
+    fn drawn_scorer(
+        &self,
+        components: &[Sufficient<'_>],
+        log_weights: &[f64],
+        key: u64,
+    ) -> Result<Box<dyn Scorer<f64>>>;
 }
 
 /// Distributions of rows given a component, with marginals and conditionals in closed form.
@@ -241,6 +258,20 @@ impl<F: Scalar> dyn Likelihood<F> + '_ {
         earlier: Option<(SparseScorer<F>, &[Vec<u32>])>,
     ) -> Result<Option<SparseScorer<F>>> {
         Ok(self.required_scores()?.sparse_scorer(components, log_weights, objective, earlier))
+    }
+
+    /// As [`ParameterDraws::drawn_scorer`].
+    ///
+    /// # Errors
+    /// [`Error::NotSupported`] without draws of parameters.
+    pub fn drawn_scorer(
+        &self,
+        components: &[Sufficient<'_>],
+        log_weights: &[f64],
+        key: u64,
+    ) -> Result<Box<dyn Scorer<f64>>> {
+        let draws = self.parameter_draws().ok_or_else(|| absent("draws of parameters", "it has none"))?;
+        draws.drawn_scorer(components, log_weights, key)
     }
 
     /// As [`Scores::log_base_measures`]; zero without that capability, since such rows are never scored.

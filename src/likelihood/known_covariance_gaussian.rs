@@ -21,7 +21,7 @@ use crate::likelihood::mean_evidence::{MeanTerm, mean_divergence, mean_precision
 use crate::likelihood::wishart::check_positive_definite;
 use crate::likelihood::{
     AtPoint, Caution, Conjugate, Density, Draw, Estimate, Evidence, Frame, FromParameters, Given, ParameterDraws,
-    ParameterSource, PointEstimates, RowDraws, RowSource, Scores, Urn, capabilities, row_by_row,
+    ParameterSource, PointEstimates, RowDraws, RowSource, Scores, Urn, capabilities, row_by_row, stream_of_drawn,
 };
 use crate::linalg::{cholesky, invert_lower, log_determinant_from_cholesky, packed_len, symmetric_eigen};
 use crate::objective::Objective;
@@ -442,6 +442,28 @@ impl ParameterDraws for KnownCovarianceGaussian {
             self.normal_rows(mean, precisions.iter().map(|p| p.sqrt().recip()).collect())
         };
         Ok(ParameterSource { shapes: vec![("mean", vec![self.mean.len()])], rows })
+    }
+
+    fn drawn_scorer(
+        &self,
+        components: &[Sufficient<'_>],
+        log_weights: &[f64],
+        key: u64,
+    ) -> Result<Box<dyn Scorer<f64>>> {
+        if let Some(model) = &self.missing {
+            return Ok(Box::new(model.drawn_scorer(components, log_weights, key)?));
+        }
+        let packed = map(components.len(), |k| {
+            let MeanPosterior { precisions, mean } = self.posterior(components[k]);
+            let mut generator = stream_of_drawn(key, k);
+            let column = |(p, m): (&f64, &f64)| {
+                let normal: f64 = generator.sample(StandardNormal);
+                Column::square(1.0, m + normal / p.sqrt(), 0.0)
+            };
+            let columns = precisions.iter().zip(&mean).map(column).collect();
+            Columns { constant: log_weights[k] + self.log_constant(), columns }
+        });
+        Ok(Box::new(ColumnScorer::new(Curve::Square, packed, false).with_map(&self.map)))
     }
 }
 

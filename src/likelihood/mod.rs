@@ -56,7 +56,7 @@ pub use units::{components_of_data, fills_directions, in_coordinates, log_jacobi
 pub use urn::{Eight, Urn};
 pub use zero_mean_gaussian::ZeroMeanGaussian;
 
-use capabilities::{capabilities, normal_columns, row_by_row};
+use capabilities::{capabilities, normal_columns, row_by_row, stream_of_drawn};
 
 /// Builds a likelihood from parameters. They are checked when the specification is made and completed when the data are
 /// known.

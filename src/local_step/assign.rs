@@ -1,7 +1,7 @@
 //! Sources of responsibilities: scores, given labels, or a given table.
 
 use crate::data::RowBlock;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::local_step::{Space, Units};
 use crate::responsibilities::{TopL, no_finite_weight};
 use crate::scoring::{Block, PairBounds, Scorer};
@@ -64,6 +64,20 @@ pub trait Assign<F: Scalar>: Sync {
     ) -> Result<()>;
 }
 
+/// The error for the row of a block that has no finite log weight.
+pub(super) fn no_weight_of<F: Scalar>(
+    units: &dyn Units<F>,
+    listed: Listed<'_>,
+    rows: RowBlock<'_, F>,
+    row: usize,
+) -> Error {
+    let values = match rows {
+        RowBlock::Dense(rows) => &rows[row * units.dimension()..][..units.dimension()],
+        RowBlock::Sparse(rows) => rows.table.row(rows.numbers[row] as usize).1,
+    };
+    no_finite_weight(units.row_number(listed.units[row] as usize), values)
+}
+
 /// Normalises the `width` largest log weights of each row (mathematics 3.1).
 pub struct ByScore<'a, F: Scalar> {
     /// The packed components, followed by the tail if there is one.
@@ -107,13 +121,8 @@ impl<F: Scalar> Assign<F> for ByScore<'_, F> {
         let block = Block { rows, leads: listed.leads };
         units.score(self.scorer, listed.units, block, out.bounds, &mut space.sink, &mut space.scratch);
         *out.n_evaluated = space.sink.n_evaluated;
-        space.sink.normalize(out.components, out.values, out.log_normalizers).map_err(|row| {
-            let values = match rows {
-                RowBlock::Dense(rows) => &rows[row * units.dimension()..][..units.dimension()],
-                RowBlock::Sparse(rows) => rows.table.row(rows.numbers[row] as usize).1,
-            };
-            no_finite_weight(units.row_number(listed.units[row] as usize), values)
-        })?;
+        let outcome = space.sink.normalize(out.components, out.values, out.log_normalizers);
+        outcome.map_err(|row| no_weight_of(units, listed, rows, row))?;
         if self.row_terms {
             units.add_row_terms(self.scorer, listed.units, rows, out.log_normalizers);
         }

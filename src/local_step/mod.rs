@@ -9,6 +9,7 @@ mod assign;
 mod bounds;
 mod buffers;
 mod documents;
+mod draw;
 mod gather;
 mod nodes;
 mod order;
@@ -38,6 +39,7 @@ pub use bounds::Bounds;
 use bounds::Known;
 pub use buffers::Buffers;
 pub use documents::{ByDocument, DocumentCounts, DocumentOptions, Documented, Restarts, TopicTable};
+pub use draw::{ByDraw, Slices};
 pub use gather::Gather;
 pub use nodes::{
     BatchTree, Behind, Frontier, Judging, NodeUnits, OpeningCandidate, OpeningRule, STANDING, TreeOptions, units_of,
@@ -64,6 +66,7 @@ pub struct Space<F> {
     sink: TopL<F>,
     scratch: Scratch<F>,
     documents: documents::DocumentSpace,
+    draws: draw::RowDrawSpace,
 }
 
 /// What a pass over units keeps.

@@ -8,11 +8,10 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::events::{Event, Observer, Sweep};
 use crate::identity::Identity;
-use crate::mcmc::clusters::n_distinct;
-use crate::mcmc::{Attempts, ChainState, Info, Sampler, Target, Turn};
+use crate::mcmc::samplers::{Chain, Chains};
+use crate::mcmc::{Attempts, Info};
 use crate::parallel::{Cancel, for_each, n_threads};
 use crate::rng::{Purpose, key, stream};
-use crate::room::check_room;
 
 /// Length of the chains, and the draws that they keep.
 #[derive(Debug, Clone, Copy)]
@@ -56,9 +55,21 @@ pub struct ChainDraws {
 
 /// A chain as stored in a checkpoint.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SavedChain {
+pub(super) struct SavedChain {
+    /// The current state, as [`Chain::save`] writes it.
+    pub state: Vec<u8>,
+    /// Number of complete sweeps.
+    pub sweep: usize,
+    /// Draws so far, without partitions.
+    pub draws: ChainDraws,
+    /// Labels of the draws, (draws, n).
+    pub labels: Vec<i32>,
+}
+
+/// A chain that begins or goes on.
+pub struct ChainStart<'a> {
     /// The current state.
-    pub state: ChainState,
+    pub state: Box<dyn Chain + 'a>,
     /// Number of complete sweeps.
     pub sweep: usize,
     /// Draws so far, without partitions.
@@ -78,14 +89,10 @@ impl ChainDraws {
     }
 }
 
-/// A run of chains of one sampler on one target.
+/// A run of chains.
 pub struct Sampling<'a> {
-    /// The target.
-    pub target: &'a Target,
-    /// The sampler.
-    pub sampler: &'a dyn Sampler,
-    /// The initial labels of all chains, one per row.
-    pub labels: &'a [u32],
+    /// What they share.
+    pub chains: &'a dyn Chains,
     /// Length of the chains.
     pub plan: ChainPlan,
     /// Start time of the chains.
@@ -94,36 +101,33 @@ pub struct Sampling<'a> {
     pub identity: Identity,
 }
 
-impl Sampling<'_> {
+impl<'a> Sampling<'a> {
     /// Runs all chains and writes their labels to `partitions`, (chains, draws, n). A chain that is interrupted, or
     /// exceeds its time limit, returns the draws made so far.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] before any sweep; [`Error::Numerical`]; [`Error::Cancelled`] if some chain has no
-    /// draw yet.
+    /// [`Error::InvalidArgument`] before any sweep; if some chain has no draw yet, [`Error::Numerical`] and
+    /// [`Error::Cancelled`].
     pub fn run(
         &self,
         partitions: &mut [i32],
-        resumed: Option<Vec<SavedChain>>,
+        resumed: Option<Vec<ChainStart<'a>>>,
         observer: &dyn Observer,
         cancel: &Cancel,
-    ) -> Result<Vec<ChainDraws>> {
-        let n = self.target.n_rows();
-        self.sampler.check(n)?;
-        self.check_room()?;
-        let start = SavedChain {
-            state: ChainState::new(self.target, self.labels)?,
-            sweep: 0,
-            draws: ChainDraws::default(),
-            labels: Vec::new(),
+    ) -> Result<Sampled> {
+        let n = self.chains.n_rows();
+        self.chains.check_room(self.plan.chains, self.plan.chains.min(n_threads()))?;
+        let begin = |_| {
+            let state = self.chains.start()?;
+            Ok(ChainStart { state, sweep: 0, draws: ChainDraws::default(), labels: Vec::new() })
         };
-        let starts = resumed.unwrap_or_else(|| vec![start; self.plan.chains]);
+        let starts = resumed.map_or_else(|| (0..self.plan.chains).map(begin).collect::<Result<_>>(), Ok)?;
         let most = AtomicUsize::new(self.plan.draws);
         let rooms = partitions.chunks_mut((self.plan.draws * n).max(1)).zip(starts).enumerate();
-        let chain = |(chain, (room, start)): (usize, (_, SavedChain))| {
+        let chain = |(chain, (room, start)): (usize, (_, ChainStart<'a>))| {
             let room: &mut [i32] = room;
             room[..start.labels.len()].copy_from_slice(&start.labels);
-            let SavedChain { state, sweep, draws, .. } = start;
+            let ChainStart { state, sweep, draws, .. } = start;
             ChainRun {
                 sampling: self,
                 chain,
@@ -151,17 +155,6 @@ impl Sampling<'_> {
         self.finish(chains, cancel)
     }
 
-    /// Refuses a start whose clusters, over all chains, do not fit in memory, and a sampler whose steps do not.
-    fn check_room(&self) -> Result<()> {
-        let (clusters, chains) = (n_distinct(self.labels), self.plan.chains);
-        let of_one = self.target.empty.len() + self.target.lane_len;
-        check_room(of_one.saturating_mul(clusters).saturating_mul(chains), |size| {
-            let found = format!("a start of {clusters} clusters, whose statistics in {chains} chains take {size}");
-            Error::invalid("init", found, "a start whose clusters fit in memory, such as \"single\"")
-        })?;
-        self.sampler.check_room(self.target, chains.min(n_threads()))
-    }
-
     fn is_late(&self) -> bool {
         self.plan.limit.is_some_and(|limit| self.started.elapsed() >= limit)
     }
@@ -169,7 +162,7 @@ impl Sampling<'_> {
     /// Offers a checkpoint of all chains, unless one stopped within a sweep.
     fn offer_checkpoint(&self, chains: &[ChainRun<'_>], observer: &dyn Observer, last: bool) -> Result<()> {
         if chains.iter().all(|chain| chain.outcome.is_ok()) && observer.wants_checkpoint(last) {
-            let saved: Vec<SavedChain> = chains.iter().map(ChainRun::saved).collect();
+            let saved = chains.iter().map(ChainRun::saved).collect::<Result<Vec<_>>>()?;
             let bytes = postcard::to_stdvec(&(&self.identity, saved))
                 .map_err(|error| Error::Format { message: error.to_string() })?;
             observer.on_event(0, Event::Checkpoint(bytes));
@@ -177,21 +170,31 @@ impl Sampling<'_> {
         Ok(())
     }
 
-    fn finish(&self, chains: Vec<ChainRun<'_>>, cancel: &Cancel) -> Result<Vec<ChainDraws>> {
-        let draws = chains.into_iter().map(|chain| match chain.outcome {
-            Ok(()) | Err(Error::Cancelled) => Ok(chain.draws),
-            Err(error) => Err(error),
-        });
-        let draws = draws.collect::<Result<Vec<_>>>()?;
-        match draws.iter().map(|chain| chain.log_joint.len()).min() {
-            Some(0) if cancel.check().is_ok() => {
+    fn finish(&self, chains: Vec<ChainRun<'_>>, cancel: &Cancel) -> Result<Sampled> {
+        let (mut draws, mut error) = (Vec::with_capacity(chains.len()), None);
+        for chain in chains {
+            draws.push(chain.draws);
+            error = error.or(chain.outcome.err().filter(|error| *error != Error::Cancelled));
+        }
+        match (draws.iter().map(|chain| chain.log_joint.len()).min(), error) {
+            (Some(0), Some(error)) => Err(error),
+            (Some(0), None) if cancel.check().is_ok() => {
                 let found = format!("{} seconds", self.plan.limit.unwrap_or_default().as_secs_f64());
                 Err(Error::invalid("max_seconds", found, "enough for the warm-up and the first draw"))
             }
-            Some(0) => Err(Error::Cancelled),
-            _ => Ok(draws),
+            (Some(0), None) => Err(Error::Cancelled),
+            (_, error) => Ok(Sampled { draws, error }),
         }
     }
+}
+
+/// The draws of all chains, and the error that ended them early, if one did.
+#[derive(Debug)]
+pub struct Sampled {
+    /// The draws of each chain, at least one.
+    pub draws: Vec<ChainDraws>,
+    /// What ended the chains.
+    pub error: Option<Error>,
 }
 
 /// How long a chain runs before other chains have their turn.
@@ -204,7 +207,7 @@ struct ChainRun<'a> {
     cancel: &'a Cancel,
     /// Number of draws after which all chains end.
     most: &'a AtomicUsize,
-    state: ChainState,
+    state: Box<dyn Chain + 'a>,
     /// Number of complete sweeps.
     sweep: usize,
     draws: ChainDraws,
@@ -219,10 +222,10 @@ impl ChainRun<'_> {
         self.outcome.is_ok() && self.draws.log_joint.len() < self.most.load(Ordering::Relaxed)
     }
 
-    fn saved(&self) -> SavedChain {
-        let n_labels = self.draws.log_joint.len() * self.sampling.target.n_rows();
+    fn saved(&self) -> Result<SavedChain> {
+        let n_labels = self.draws.log_joint.len() * self.sampling.chains.n_rows();
         let labels = self.room[..n_labels].to_vec();
-        SavedChain { state: self.state.clone(), sweep: self.sweep, draws: self.draws.clone(), labels }
+        Ok(SavedChain { state: self.state.save()?, sweep: self.sweep, draws: self.draws.clone(), labels })
     }
 
     /// Runs sweeps until the turn is over, the plan is complete, or something stops the chain.
@@ -247,36 +250,28 @@ impl ChainRun<'_> {
         Ok(())
     }
 
-    /// Runs one sweep: updates the partition, then auxiliary values and learned parameters. Its random stream depends
-    /// only on the seed, the chain and the sweep.
+    /// Runs one sweep. Its random numbers depend only on the seed, the chain and the sweep.
     fn advance(&mut self) -> Result<Vec<Info>> {
-        let Sampling { target, sampler, plan, .. } = self.sampling;
-        let mut generator = stream(key(plan.seed, [self.chain as u64]), Purpose::Sweeps, self.sweep as u64);
+        let of_chain = key(self.sampling.plan.seed, [self.chain as u64]);
+        let mut generator = stream(of_chain, Purpose::Sweeps, self.sweep as u64);
         self.cancel.check()?;
-        let state = &mut self.state;
-        let infos = sampler.step(state, &mut Turn { target, draws: &mut generator, cancel: self.cancel })?;
-        let before = state.process;
-        target.process.update(&state.clusters.sizes(), &mut state.process, &mut generator);
-        if state.process != before {
-            state.refresh(target);
-        }
-        Ok(infos)
+        self.state.sweep(&mut generator, key(of_chain, [Purpose::Rows as u64, self.sweep as u64]), self.cancel)
     }
 
     /// Stores and reports the draw of the last sweep. Returns whether an observer requests a stop.
     fn report(&mut self) -> Result<bool> {
-        let (target, index, state) = (self.sampling.target, self.sweep - 1, &self.state);
+        let (chains, index, state) = (self.sampling.chains, self.sweep - 1, &self.state);
         let draw = self.sampling.plan.draw_of(index);
         if draw.is_none() && !self.observer.wants_progress(self.chain) {
             return Ok(false);
         }
-        let (log_joint, n_clusters) = (state.log_joint(target)?, state.clusters.n_clusters());
+        let (log_joint, n_clusters) = (state.log_joint()?, state.n_clusters());
         if let Some(draw) = draw {
-            let n = target.n_rows();
-            state.clusters.write_labels(&mut self.room[draw * n..][..n]);
+            let n = chains.n_rows();
+            state.write_labels(&mut self.room[draw * n..][..n]);
             self.draws.log_joint.push(log_joint);
             self.draws.n_clusters.push(n_clusters as u32);
-            self.draws.traced.extend(target.process.traced(&state.process).into_iter().map(|(_, value)| value));
+            self.draws.traced.extend(chains.process().traced(state.process()).into_iter().map(|(_, value)| value));
         }
         let seconds = self.sampling.started.elapsed().as_secs_f64();
         Ok(self.observer.on_event(self.chain, Event::Sweep(Sweep { index, draw, seconds, log_joint, n_clusters })))

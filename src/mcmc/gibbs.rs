@@ -4,8 +4,8 @@
 use pulp::{Simd, WithSimd};
 
 use crate::error::{Error, Result};
-use crate::mcmc::samplers::{SUBSET, check_subset, subset};
-use crate::mcmc::{ChainState, Info, Sampler, Turn};
+use crate::mcmc::samplers::{SUBSET, check_subset};
+use crate::mcmc::{ChainState, Collapsed, Info, Turn};
 use crate::parameters::Parameters;
 use crate::registry::Entry;
 use crate::simd::Instructions;
@@ -31,15 +31,12 @@ impl CollapsedGibbs {
     /// # Errors
     /// [`crate::Error::InvalidArgument`] naming the parameter.
     pub fn new(parameters: &Parameters) -> Result<Self> {
-        let known: Vec<&str> = Self::ENTRY.parameters.iter().map(|parameter| parameter.name).collect();
-        if let Some(name) = parameters.0.keys().find(|name| !known.contains(&name.as_str())) {
-            return Err(Error::invalid(name, "given", format!("one of the parameters {}", known.join(", "))));
-        }
-        Ok(Self { subset: subset(parameters)? })
+        parameters.check(&Self::ENTRY)?;
+        Ok(Self { subset: parameters.optional_integer(&SUBSET)? })
     }
 }
 
-impl Sampler for CollapsedGibbs {
+impl Collapsed for CollapsedGibbs {
     fn step(&self, state: &mut ChainState, turn: &mut Turn<'_>) -> Result<Vec<Info>> {
         let n = turn.target.n_rows();
         let rows = match self.subset {

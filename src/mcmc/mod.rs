@@ -1,12 +1,15 @@
-//! The exact posterior: samplers of partitions with the components integrated out (mathematics 8).
+//! The exact posterior: samplers of partitions with components integrated out or drawn (mathematics 8).
 //!
-//! A sampler is `step(state, turn) -> infos`. It changes the [`ChainState`] so that the posterior of partitions is
-//! invariant. All its random choices go through [`crate::rng::Draws`]. One loop over sweeps ([`Sampling::run`]) drives
-//! all samplers.
+//! A sampler makes [`Chains`] on some rows, and each [`Chain`] has its own state and makes sweeps that leave the
+//! posterior invariant. One loop over sweeps ([`Sampling::run`]) drives all of them. There are two kinds: collapsed
+//! samplers visit rows one at a time, with the components integrated out, and conditional samplers draw the labels of
+//! all rows at once, given drawn components.
 
 mod chain;
 pub mod checkpoint;
 mod clusters;
+mod collapsed;
+mod conditional;
 mod diagnostics;
 mod gibbs;
 mod pair;
@@ -21,18 +24,20 @@ mod target;
 mod tree_guided;
 mod trees;
 
-pub use chain::{ChainDraws, ChainPlan, Sampling, SavedChain};
+pub use chain::{ChainDraws, ChainPlan, ChainStart, Sampled, Sampling};
 pub use clusters::{ChainState, Clusters};
+pub use collapsed::{Collapsed, CollapsedChains};
+pub use conditional::{BlockedGibbs, Slice};
 pub use diagnostics::{effective_sample_size, similarity, split_r_hat};
 pub use gibbs::CollapsedGibbs;
 pub use predictive::{Predictive, Weighed, log_predictive, predict};
 pub use prepare::{check_model, check_room_for_copy};
 pub use registry::{ENTRIES, build};
-pub use samplers::{Attempts, Info, Sampler, Turn};
+pub use samplers::{Attempts, Chain, Chains, Info, Sampler, Setup};
 pub use split_merge::SplitMerge;
 pub use start::Start;
 pub use table::RowTable;
-pub use target::Target;
+pub use target::{Target, Turn};
 pub use tree_guided::TreeGuided;
 pub use trees::{Arena, Evenness, Hierarchy, HierarchyPlan, MOST_ROWS, Method, TreeCut, Walk, check_hierarchy};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::data::{Coordinates, OTHER_VALUES, Rows, TableRows};
 use crate::error::{Error, Result};
 use crate::grounds::{Grounds, check_form, survey};
-use crate::likelihood::{self, Frame};
+use crate::likelihood::{self, Frame, Likelihood};
 use crate::mcmc::{RowTable, Target};
 use crate::model::{Named, Specification};
 use crate::parallel::Cancel;
@@ -40,8 +40,6 @@ impl Grounds {
         check_cells(specification)?;
         let specification = specification.clone().without_cells()?;
         check_form(&specification, rows.csr().is_some())?;
-        // Before the rows are read. Constant columns, which are left out of the copy, are not known yet.
-        check_room_for_copy(rows, rows.n_columns(), "data")?;
         let rows = TableRows { rows, weights: None };
         let data = survey(&specification, &rows, cancel)?;
         Self::of_survey(&specification, &rows, &data, None, Specification::by_rule, cancel)
@@ -53,11 +51,19 @@ impl Grounds {
     /// As [`Target::new`]; [`Error::InvalidArgument`] for `data` if the rows in `f64` do not fit in memory;
     /// [`Error::Source`] for sparse rows that another thread has changed.
     pub fn target<F: Scalar>(&self, rows: &dyn Rows<F>) -> Result<Target> {
-        let Named { name, parameters } = &self.specification.likelihood;
-        let frame = Frame { origin: self.origin.clone(), missing: self.specification.missing, words: false };
-        let likelihood = likelihood::build::<f64>(name, parameters, frame)?;
+        let likelihood = self.sampled_likelihood()?;
         let table = copy(rows, &self.coordinates, likelihood.origin(), "data")?;
         Target::new(likelihood, self.specification.partitions()?, table, self.coordinates.log_volume())
+    }
+
+    /// The likelihood of the rows in `f64`.
+    ///
+    /// # Errors
+    /// As [`likelihood::build`].
+    pub fn sampled_likelihood(&self) -> Result<Arc<dyn Likelihood<f64>>> {
+        let Named { name, parameters } = &self.specification.likelihood;
+        let frame = Frame { origin: self.origin.clone(), missing: self.specification.missing, words: false };
+        likelihood::build::<f64>(name, parameters, frame)
     }
 
     /// New rows in the form that a target needs.

@@ -1,7 +1,7 @@
 //! The registry of samplers.
 
 use crate::error::{Error, Result};
-use crate::mcmc::{CollapsedGibbs, Sampler, SplitMerge, TreeGuided};
+use crate::mcmc::{BlockedGibbs, CollapsedGibbs, Sampler, Slice, SplitMerge, TreeGuided};
 use crate::parameters::Parameters;
 use crate::registry::Entry;
 
@@ -23,4 +23,4 @@ macro_rules! registry {
     };
 }
 
-registry!(CollapsedGibbs, SplitMerge, TreeGuided);
+registry!(BlockedGibbs, CollapsedGibbs, Slice, SplitMerge, TreeGuided);

@@ -1,26 +1,18 @@
-//! What every sampler has: its step, the inputs of a step, and counts of proposals.
+//! What every sampler has: its chains, their sweeps, and counts of proposals.
 
 use std::fmt::Debug;
 use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
+use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::mcmc::{ChainState, Target};
+use crate::grounds::Grounds;
+use crate::mcmc::Start;
 use crate::parallel::Cancel;
-use crate::parameters::{Parameters, Value};
+use crate::process::{Partitions, ProcessState};
 use crate::registry::{DefaultValue, Parameter, ParameterKind};
-use crate::rng::Draws;
-
-/// The inputs of one step of a chain.
-pub struct Turn<'a> {
-    /// The target.
-    pub target: &'a Target,
-    /// Source of all random choices.
-    pub draws: &'a mut dyn Draws,
-    /// Checked during long steps.
-    pub cancel: &'a Cancel,
-}
+use crate::rng::Generator;
 
 /// Counts of proposals.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -72,51 +64,110 @@ impl Info {
     }
 }
 
-/// A sampler. Its steps leave the posterior of partitions, given auxiliary values and learned parameters, invariant.
+/// A sampler of partitions of the rows.
 pub trait Sampler: Debug + Send + Sync {
-    /// Builds data shared by all chains, once, before they run.
-    ///
-    /// # Errors
-    /// [`Error::Numerical`], [`Error::Cancelled`].
-    fn prepare(&mut self, _target: &Target, _seed: u64, _cancel: &Cancel) -> Result<()> {
-        Ok(())
-    }
-
-    /// Runs one sweep. After an error the state may be incomplete.
-    ///
-    /// # Errors
-    /// [`Error::Numerical`], [`Error::Cancelled`].
-    fn step(&self, state: &mut ChainState, turn: &mut Turn<'_>) -> Result<Vec<Info>>;
-
-    /// Refuses a target for which the steps of this many chains at once do not fit in memory.
-    ///
-    /// # Errors
-    /// [`Error::InvalidArgument`] for `sampler`.
-    fn check_room(&self, _target: &Target, _at_once: usize) -> Result<()> {
-        Ok(())
-    }
-
     /// Refuses a number of rows that it does not support.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] naming the parameter.
     fn check(&self, n_rows: usize) -> Result<()>;
+
+    /// Builds what all its chains share.
+    ///
+    /// # Errors
+    /// [`Error::NotSupported`] for a process or a likelihood that it does not sample; [`Error::InvalidArgument`];
+    /// [`Error::Numerical`]; [`Error::Cancelled`].
+    fn chains<'a>(&'a mut self, setup: Setup<'a>) -> Result<Box<dyn Chains + 'a>>;
+}
+
+/// What chains are to sample, and where they start.
+pub struct Setup<'a> {
+    /// The model.
+    pub grounds: &'a Grounds,
+    /// The rows.
+    pub rows: &'a dyn Rows<f64>,
+    /// The start of all chains.
+    pub start: Start<'a>,
+    /// The seed of all chains.
+    pub seed: u64,
+    /// Checked during long preparations.
+    pub cancel: &'a Cancel,
+}
+
+/// What all chains of a run share: the rows, the model and the sampler.
+pub trait Chains: Sync {
+    /// Number of rows.
+    fn n_rows(&self) -> usize;
+
+    /// Number of columns that the model sees.
+    fn dimension(&self) -> usize;
+
+    /// The distribution over partitions.
+    fn process(&self) -> &dyn Partitions;
+
+    /// The labels with which all chains start, one per row.
+    fn labels(&self) -> &[u32];
+
+    /// Refuses chains that together do not fit in memory, of which `at_once` run at the same time.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for `init`, `truncation` or `sampler`.
+    fn check_room(&self, n_chains: usize, at_once: usize) -> Result<()>;
+
+    /// A chain at its start.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for `init` if the process does not allow the partition; [`Error::Numerical`].
+    fn start(&self) -> Result<Box<dyn Chain + '_>>;
+
+    /// The chain that [`Chain::save`] wrote; `None` if the bytes are not those of a chain of this run, since a file may
+    /// hold anything.
+    fn restore(&self, bytes: &[u8]) -> Option<Box<dyn Chain + '_>>;
+}
+
+/// One chain: a partition, hyper-parameters, and whatever else its sampler keeps between sweeps.
+pub trait Chain: Send {
+    /// Runs one sweep, which leaves the joint posterior of the state invariant. `draws` and `key`, for random numbers
+    /// by row, depend only on the seed, the chain and the sweep. After an error the state may be incomplete.
+    ///
+    /// # Errors
+    /// [`Error::Numerical`], [`Error::Cancelled`].
+    fn sweep(&mut self, draws: &mut Generator, key: u64, cancel: &Cancel) -> Result<Vec<Info>>;
+
+    /// Writes the cluster of each row, numbered in order of first appearance.
+    fn write_labels(&self, out: &mut [i32]);
+
+    /// Number of clusters.
+    fn n_clusters(&self) -> usize;
+
+    /// Auxiliary values and learned parameters.
+    fn process(&self) -> &ProcessState;
+
+    /// log p(X, partition | hyper-parameters) with parameters and auxiliary values integrated out, nats, in the units
+    /// of the data (mathematics 8.5).
+    ///
+    /// # Errors
+    /// [`Error::Numerical`].
+    fn log_joint(&self) -> Result<f64>;
+
+    /// The state, from which [`Chains::restore`] continues with the same bits.
+    ///
+    /// # Errors
+    /// [`Error::Format`].
+    fn save(&self) -> Result<Vec<u8>>;
+}
+
+/// Whether the state of a process is possible for a chain, since files are not trusted.
+pub(super) fn is_sound(state: &ProcessState, process: &dyn Partitions) -> bool {
+    let traced: Vec<f64> = process.traced(state).into_iter().map(|(_, value)| value).collect();
+    let numbers = state.auxiliary.map_or([0.0; 2], |auxiliary| [auxiliary.log_u, auxiliary.log_mass]);
+    process.restored(&traced).is_ok_and(|known| known == state.integrated())
+        && state.auxiliary.is_some() == process.augments()
+        && numbers.iter().all(|number| number.is_finite())
 }
 
 /// Number of rows that a Gibbs sweep visits; absent for all.
 pub(super) const SUBSET: Parameter = Parameter::new("subset", ParameterKind::integer_from(1), DefaultValue::Data);
-
-/// Reads the parameter `subset`.
-///
-/// # Errors
-/// [`Error::InvalidArgument`] if it is not a positive integer.
-pub(super) fn subset(parameters: &Parameters) -> Result<Option<usize>> {
-    let Some(value) = parameters.given(&SUBSET)? else { return Ok(None) };
-    if value.fract() == 0.0 && value >= 1.0 {
-        return Ok(Some(value as usize));
-    }
-    Err(Error::invalid(SUBSET.name, Value::Number(value), "an integer of at least 1, or None"))
-}
 
 /// Refuses a subset that is larger than the number of rows.
 ///

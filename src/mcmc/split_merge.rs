@@ -2,8 +2,8 @@
 
 use crate::error::Result;
 use crate::mcmc::pair::TwoClusters;
-use crate::mcmc::samplers::{SUBSET, check_subset, subset};
-use crate::mcmc::{Attempts, ChainState, CollapsedGibbs, Info, Sampler, Turn};
+use crate::mcmc::samplers::{SUBSET, check_subset};
+use crate::mcmc::{Attempts, ChainState, Collapsed, CollapsedGibbs, Info, Turn};
 use crate::parameters::Parameters;
 use crate::process::Occupancy;
 use crate::registry::{DefaultValue, Entry, Parameter, ParameterKind};
@@ -41,7 +41,7 @@ impl SplitMerge {
         let scans = parameters.integer(&SCANS)?;
         let proposal =
             if parameters.word(&PROPOSAL)? == "sequential" { Dealing::Sequential } else { Dealing::Restricted(scans) };
-        Ok(Self { proposal, gibbs: CollapsedGibbs { subset: subset(parameters)? } })
+        Ok(Self { proposal, gibbs: CollapsedGibbs { subset: parameters.optional_integer(&SUBSET)? } })
     }
 
     /// Proposes one split or merge.
@@ -83,7 +83,7 @@ impl SplitMerge {
     }
 }
 
-impl Sampler for SplitMerge {
+impl Collapsed for SplitMerge {
     fn step(&self, state: &mut ChainState, turn: &mut Turn<'_>) -> Result<Vec<Info>> {
         let [split, merge] = self.propose(state, turn)?;
         let mut infos = vec![split, merge];

@@ -24,6 +24,22 @@ pub enum Start<'a> {
 }
 
 impl Start<'_> {
+    /// Returns the labels of `n` rows for a start that does not depend on their values.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a wrong number of labels, and for a start by trees.
+    pub fn of_rows(self, n: usize) -> Result<Vec<u32>> {
+        match self {
+            Self::Single => Ok(vec![0; n]),
+            Self::Singletons => Ok((0..n as u32).collect()),
+            Self::Labels(labels) if labels.len() == n => Ok(labels.to_vec()),
+            Self::Labels(labels) => {
+                Err(Error::invalid("init", format!("{} labels", labels.len()), format!("{n}, the number of rows")))
+            }
+            Self::Incremental | Self::OnTop => Err(Error::invalid("init", "trees", "a start without them")),
+        }
+    }
+
     /// Returns the labels of all rows.
     ///
     /// # Errors
@@ -32,12 +48,7 @@ impl Start<'_> {
     pub fn labels(self, target: &Target, seed: u64, cancel: &Cancel) -> Result<Vec<u32>> {
         let n = target.n_rows();
         match self {
-            Self::Single => Ok(vec![0; n]),
-            Self::Singletons => Ok((0..n as u32).collect()),
-            Self::Labels(labels) if labels.len() == n => Ok(labels.to_vec()),
-            Self::Labels(labels) => {
-                Err(Error::invalid("init", format!("{} labels", labels.len()), format!("{n}, the number of rows")))
-            }
+            Self::Single | Self::Singletons | Self::Labels(_) => self.of_rows(n),
             Self::Incremental | Self::OnTop => {
                 let mut generator = stream(seed, Purpose::Trees, 1);
                 let process = first_process(target, target.process.augments(), &mut generator)?;

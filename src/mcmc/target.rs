@@ -5,7 +5,9 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::likelihood::{Likelihood, Urn};
 use crate::mcmc::RowTable;
+use crate::parallel::Cancel;
 use crate::process::Partitions;
+use crate::rng::Draws;
 
 /// A model with the rows to sample partitions of. It is constant while chains run.
 #[derive(Debug)]
@@ -24,6 +26,16 @@ pub struct Target {
     pub singles: Vec<f64>,
     /// See [`Urn::lane_len`].
     pub lane_len: usize,
+}
+
+/// The inputs of one step of a chain.
+pub struct Turn<'a> {
+    /// The target.
+    pub target: &'a Target,
+    /// Source of all random choices.
+    pub draws: &'a mut dyn Draws,
+    /// Checked during long steps.
+    pub cancel: &'a Cancel,
 }
 
 impl Target {

@@ -8,10 +8,11 @@ use crate::parameters::Parameters;
 use crate::process::concentration::CONCENTRATION;
 use crate::process::partitions::foreign_values;
 use crate::process::random_measure::RandomMeasure;
+use crate::process::slice::slice;
 use crate::process::sticks::{break_sticks, modes, stick_source};
 use crate::process::{
-    Allocation, Auxiliary, Concentration, FreeSticks, Occupancy, Partitions, Process, ProcessState, WeightSource,
-    Weights, gamma_sticks, point, refused, tail,
+    Allocation, Auxiliary, Concentration, FreeSticks, Occupancy, Partitions, Process, ProcessState, Sticks,
+    WeightSource, Weights, gamma_sticks, point, refused, tail,
 };
 use crate::registry::{DefaultValue, Entry, Feature, Parameter, ParameterKind, Range, Support};
 use crate::rng::Draws;
@@ -41,7 +42,7 @@ const TRUNCATION: Parameter =
 impl DirichletProcess {
     /// Entry in the registry.
     pub const ENTRY: Entry = Entry {
-        faces: &["weights", "partitions"],
+        faces: &["weights", "partitions", "sticks"],
         supports: &[Support { feature: Feature::Moves, unless: Some((TRUNCATION.name, "stick")) }],
         parameters: &[CONCENTRATION, TRUNCATION],
         ..Entry::new("DirichletProcess")
@@ -77,6 +78,10 @@ impl Process for DirichletProcess {
     }
 
     fn partitions(self: Arc<Self>) -> Option<Arc<dyn Partitions>> {
+        Some(self)
+    }
+
+    fn sticks(self: Arc<Self>) -> Option<Arc<dyn Sticks>> {
         Some(self)
     }
 }
@@ -235,6 +240,37 @@ impl Partitions for DirichletProcess {
         }
         let log_mass = state.concentration.ln();
         state.auxiliary = state.auxiliary.map(|_| Auxiliary { log_u, log_mass });
+    }
+}
+
+impl Sticks for DirichletProcess {
+    fn stick(&self, _: usize, state: &ProcessState) -> (f64, f64) {
+        (1.0, state.concentration)
+    }
+
+    /// The density is p(a) prod_k a Gamma(a + N_{>k}) / Gamma(1 + a + N_k + N_{>k}), log-concave in ln a.
+    fn update_given_counts(&self, counts: &[f64], behind: f64, state: &mut ProcessState, draws: &mut dyn Draws) {
+        let Concentration::Unknown(prior) = self.concentration else { return };
+        let mut left = behind + counts.iter().sum::<f64>();
+        let pairs: Vec<(f64, f64)> = counts
+            .iter()
+            .map(|count| {
+                left -= count;
+                (*count, left)
+            })
+            .collect();
+        let log_density = |log: f64| {
+            let alpha = log.exp();
+            let of_sticks = pairs.iter().map(|(count, after)| log - ln_gamma_difference(alpha + after, 1.0 + count));
+            prior.shape * log - prior.rate * alpha + of_sticks.sum::<f64>()
+        };
+        state.concentration = within(slice(log_density, state.concentration.ln(), 1.0, draws).exp());
+    }
+
+    /// Four standard deviations above the mean of the prior.
+    fn furthest(&self, state: ProcessState) -> ProcessState {
+        let Concentration::Unknown(prior) = self.concentration else { return state };
+        ProcessState { concentration: within(prior.mean() + 4.0 * prior.mean() / prior.shape.sqrt()), ..state }
     }
 }
 

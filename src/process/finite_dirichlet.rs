@@ -7,7 +7,8 @@ use crate::objective::Objective;
 use crate::parameters::Parameters;
 use crate::process::concentration::CONCENTRATION;
 use crate::process::{
-    Allocation, Concentration, Occupancy, Partitions, Process, ProcessState, WeightSource, Weights, point, refused,
+    Allocation, Concentration, Exchangeable, Occupancy, Partitions, Process, ProcessState, WeightSource, Weights,
+    point, refused,
 };
 use crate::registry::{DefaultValue, Entry, Parameter, ParameterKind};
 use crate::rng::Draws;
@@ -25,7 +26,7 @@ const N_COMPONENTS: Parameter = Parameter::new("n_components", ParameterKind::in
 impl FiniteDirichlet {
     /// Entry in the registry.
     pub const ENTRY: Entry = Entry {
-        faces: &["weights", "partitions"],
+        faces: &["weights", "partitions", "shares"],
         parameters: &[N_COMPONENTS, CONCENTRATION],
         ..Entry::new("FiniteDirichlet")
     };
@@ -53,6 +54,16 @@ impl Process for FiniteDirichlet {
 
     fn partitions(self: Arc<Self>) -> Option<Arc<dyn Partitions>> {
         Some(self)
+    }
+
+    fn shares(self: Arc<Self>) -> Option<Arc<dyn Exchangeable>> {
+        Some(self)
+    }
+}
+
+impl Exchangeable for FiniteDirichlet {
+    fn share(&self) -> f64 {
+        self.concentration / self.n_components as f64
     }
 }
 
@@ -101,11 +112,6 @@ impl Weights for FiniteDirichlet {
 }
 
 impl FiniteDirichlet {
-    /// Pseudo-count of one component.
-    fn share(&self) -> f64 {
-        self.concentration / self.n_components as f64
-    }
-
     fn posterior(&self, counts: &[f64]) -> Allocation {
         let share = self.concentration / self.n_components as f64;
         let total = self.concentration + counts.iter().sum::<f64>();

@@ -9,7 +9,7 @@ use crate::process::beta::Discount;
 use crate::process::partitions::foreign_values;
 use crate::process::random_measure::{RandomMeasure, softplus};
 use crate::process::slice::slice_between;
-use crate::process::{Auxiliary, Concentration, Occupancy, Partitions, Process, ProcessState};
+use crate::process::{Auxiliary, Concentration, Jumps, Occupancy, Partitions, Process, ProcessState};
 use crate::registry::{DefaultValue, Entry, Parameter, ParameterKind, Range};
 use crate::rng::Draws;
 use crate::special::ln_gamma_difference;
@@ -31,8 +31,11 @@ const LIMITS: (f64, f64) = (1e-6, 1.0 - 1e-6);
 
 impl NormalizedGeneralizedGamma {
     /// Entry in the registry.
-    pub const ENTRY: Entry =
-        Entry { faces: &["partitions"], parameters: &[MASS, DISCOUNT], ..Entry::new("NormalizedGeneralizedGamma") };
+    pub const ENTRY: Entry = Entry {
+        faces: &["partitions", "jumps"],
+        parameters: &[MASS, DISCOUNT],
+        ..Entry::new("NormalizedGeneralizedGamma")
+    };
 
     /// Builds the process from the parameters of [`NormalizedGeneralizedGamma::ENTRY`].
     ///
@@ -56,6 +59,16 @@ impl NormalizedGeneralizedGamma {
 impl Process for NormalizedGeneralizedGamma {
     fn partitions(self: Arc<Self>) -> Option<Arc<dyn Partitions>> {
         Some(self)
+    }
+
+    fn jumps(self: Arc<Self>) -> Option<Arc<dyn Jumps>> {
+        Some(self)
+    }
+}
+
+impl Jumps for NormalizedGeneralizedGamma {
+    fn measure(&self, state: &ProcessState) -> RandomMeasure {
+        measure(state)
     }
 }
 

@@ -7,6 +7,7 @@ mod beta;
 mod concentration;
 mod dirichlet_process;
 mod documents;
+mod drawn;
 mod finite_dirichlet;
 mod free_sticks;
 mod gamma;
@@ -34,6 +35,7 @@ pub use beta::{BetaPrior, Discount};
 pub use concentration::Concentration;
 pub use dirichlet_process::DirichletProcess;
 pub use documents::Documents;
+pub use drawn::{Exchangeable, Jumps, MOST_ATOMS, Stick, Sticks, draw_sticks, least_truncation, log_weights};
 pub use finite_dirichlet::FiniteDirichlet;
 pub use free_sticks::FreeSticks;
 pub use gamma::Gamma;
@@ -41,6 +43,7 @@ pub use generalized_gamma::NormalizedGeneralizedGamma;
 pub use latent_dirichlet::LatentDirichlet;
 pub use partitions::{Auxiliary, Occupancy, Partitions, ProcessState};
 pub use pitman_yor::PitmanYor;
+pub use random_measure::RandomMeasure;
 pub use weights::{Allocation, WeightSource, Weights};
 
 /// A prior on weights and partitions. Its faces say what it supports, and an algorithm refuses a process without the
@@ -56,6 +59,18 @@ pub trait Process: Debug + Send + Sync {
     }
     /// Partition probabilities, for samplers and trees.
     fn partitions(self: Arc<Self>) -> Option<Arc<dyn Partitions>> {
+        None
+    }
+    /// Weights that are pieces of a stick, for samplers that draw them.
+    fn sticks(self: Arc<Self>) -> Option<Arc<dyn Sticks>> {
+        None
+    }
+    /// Weights of a fixed number of components, for samplers that draw them.
+    fn shares(self: Arc<Self>) -> Option<Arc<dyn Exchangeable>> {
+        None
+    }
+    /// Weights that are jumps of a random measure, for samplers that draw them.
+    fn jumps(self: Arc<Self>) -> Option<Arc<dyn Jumps>> {
         None
     }
     /// Weights per document, for topic models.
@@ -129,6 +144,9 @@ mod tests {
             let faces = [
                 ("weights", process.clone().weights().is_some()),
                 ("partitions", process.clone().partitions().is_some()),
+                ("sticks", process.clone().sticks().is_some()),
+                ("shares", process.clone().shares().is_some()),
+                ("jumps", process.clone().jumps().is_some()),
                 ("documents", process.clone().documents().is_some()),
             ];
             assert!(faces.iter().all(|(face, has)| *has == entry.faces.contains(face)), "{}", entry.name);

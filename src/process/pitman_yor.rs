@@ -9,8 +9,8 @@ use crate::process::concentration::USUAL;
 use crate::process::random_measure::{LEAST_DISCOUNT, RandomMeasure, softplus};
 use crate::process::sticks::{break_sticks, modes, stick_source};
 use crate::process::{
-    Allocation, Auxiliary, Concentration, FreeSticks, Occupancy, Partitions, Process, ProcessState, WeightSource,
-    Weights, point, refused,
+    Allocation, Auxiliary, Concentration, FreeSticks, Occupancy, Partitions, Process, ProcessState, Sticks,
+    WeightSource, Weights, point, refused,
 };
 use crate::registry::{DefaultValue, Entry, Feature, Parameter, ParameterKind, Range, Support};
 use crate::rng::Draws;
@@ -37,7 +37,7 @@ const TRUNCATION: Parameter =
 impl PitmanYor {
     /// Entry in the registry.
     pub const ENTRY: Entry = Entry {
-        faces: &["weights", "partitions"],
+        faces: &["weights", "partitions", "sticks"],
         supports: &[Support::always(Feature::Moves)],
         parameters: &[DISCOUNT, CONCENTRATION, TRUNCATION],
         ..Entry::new("PitmanYor")
@@ -90,6 +90,16 @@ impl Process for PitmanYor {
 
     fn partitions(self: Arc<Self>) -> Option<Arc<dyn Partitions>> {
         Some(self)
+    }
+
+    fn sticks(self: Arc<Self>) -> Option<Arc<dyn Sticks>> {
+        Some(self)
+    }
+}
+
+impl Sticks for PitmanYor {
+    fn stick(&self, k: usize, _: &ProcessState) -> (f64, f64) {
+        (1.0 - self.discount, self.concentration + (k + 1) as f64 * self.discount)
     }
 }
 

@@ -11,7 +11,7 @@ pub(super) const LEAST_DISCOUNT: f64 = 1e-10;
 
 /// A normalized generalized gamma measure.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct RandomMeasure {
+pub struct RandomMeasure {
     /// log a.
     pub log_mass: f64,
     /// sigma.

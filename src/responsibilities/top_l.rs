@@ -110,6 +110,13 @@ impl<F: Scalar> TopL<F> {
         self.scores[slot * self.n_padded + row]
     }
 
+    /// The scores of all components, one component after another, and their number for each; minus infinity for those
+    /// that were abandoned. Only if no list is sorted as they arrive.
+    pub fn all_scores(&self) -> (&[F], usize) {
+        debug_assert!(self.collects != Collects::Best, "sorted lists do not hold all scores");
+        (&self.scores, self.n_padded)
+    }
+
     /// The rows of the block as vectors. Call only inside [`Instructions::run`].
     #[inline(always)]
     pub fn offers<S: Simd>(&mut self, simd: S) -> Offers<'_, S, F> {

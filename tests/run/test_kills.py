@@ -71,6 +71,8 @@ runs = {
     "gibbs": lambda: sample(sb.CollapsedGibbs(), normalized, draws=1500),
     "split-merge": lambda: sample(sb.SplitMerge()),
     "tree-guided": lambda: sample(sb.TreeGuided(global_moves=3), draws=60),
+    "blocked": lambda: sample(sb.BlockedGibbs(), draws=1000),
+    "slice": lambda: sample(sb.Slice(), draws=1000),
 }
 found = runs[sys.argv[1]]()
 print(hashlib.sha256(b"".join(np.ascontiguousarray(array).tobytes() for array in found)).hexdigest())

@@ -602,4 +602,5 @@ def test_an_error_keeps_nothing_of_its_reading_alive() -> None:
     found = fit(read, sb.Memoized(batches=3, shuffle=False, max_passes=9, tol=0.0))
     assert found.stop_reason is sb.StopReason.SOURCE_ERROR
     # All but the first reading, which looks at the first block, have a thread of their own.
-    assert len(ended) == next(calls) and ended.count(here) <= 1
+    assert len(ended) == next(calls)
+    assert ended.count(here) <= 1

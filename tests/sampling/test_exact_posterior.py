@@ -39,7 +39,11 @@ SAMPLERS = {
     "sequential": sb.SplitMerge(proposal="sequential", subset=1),
     "tree-guided": sb.TreeGuided(global_moves=2, subset=1),
     "fresh trees": sb.TreeGuided(global_moves=2, subset=1, trees="fresh", local="guided", evenness="max/n"),
+    "blocked": sb.BlockedGibbs(),
+    "slice": sb.Slice(),
 }
+# Under a discount of 0.5 some sweep of so many needs more jumps than there is room for; see `test_slices_of_jumps`.
+UNSUPPORTED = {("blocked", "generalized gamma"), ("slice", "generalized gamma"), ("slice", "finite")}
 
 
 def gaussian():
@@ -105,15 +109,41 @@ def statistic(trace, exact):
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
 @pytest.mark.one_in(10)
 def test_draws_follow_the_posterior(likelihood, process, sampler):
+    if (sampler, process) in UNSUPPORTED:
+        pytest.skip("the sampler does not support the process")
     specified, marginal, rows = LIKELIHOODS[likelihood]()
     law, log_prior = PROCESSES[process]
     exact = Posterior(marginal, log_prior, rows[:5])
     model = sb.Mixture(likelihood=specified, process=law)
+    moves = SAMPLERS[sampler]
+    if sampler == "blocked" and "pitman-yor" in process:
+        # A power law, whose tail would be seen.
+        moves = sb.BlockedGibbs(truncation=400)
     # Draws this far apart are as good as independent: the correlation of two is below 3e-3.
     thin = 25 if process == "pitman-yor below 0" else 16
-    trace = sb.sample(model, rows[:5], SAMPLERS[sampler], draws=2000, warmup=50, thin=thin, chains=1, seed=3)
+    trace = sb.sample(model, rows[:5], moves, init="single", draws=2000, warmup=50, thin=thin, chains=1, seed=3)
     found, degrees = statistic(trace, exact)
     assert found < chi2.ppf(1 - 1e-6, degrees), (found, degrees)
+
+
+def test_slices_of_jumps():
+    likelihood, marginal, rows = gaussian()
+    exact = Posterior(marginal, generalized_gamma(0.7, 0.25), rows[:5])
+    model = sb.Mixture(likelihood=likelihood, process=sb.NormalizedGeneralizedGamma(0.7, 0.25))
+    trace = sb.sample(model, rows[:5], sb.Slice(), draws=2000, warmup=50, thin=16, chains=1, seed=3)
+    found, degrees = statistic(trace, exact)
+    assert found < chi2.ppf(1 - 1e-6, degrees), (found, degrees)
+
+
+def test_too_few_components_are_seen():
+    """The last tenth of two components is one, whose rows a third component should share."""
+    likelihood, marginal, rows = gaussian()
+    exact = Posterior(marginal, dirichlet(0.8), rows[:5])
+    model = sb.Mixture(likelihood=likelihood, process=sb.DirichletProcess(0.8))
+    with pytest.warns(sb.TruncationWarning, match="the last tenth"):
+        trace = sb.sample(model, rows[:5], sb.BlockedGibbs(truncation=2), draws=2000, thin=4, chains=1)
+    found, degrees = statistic(trace, exact)
+    assert found > 2 * chi2.ppf(1 - 1e-6, degrees)
 
 
 def test_a_wrong_concentration_is_seen():
@@ -125,7 +155,8 @@ def test_a_wrong_concentration_is_seen():
     assert found > 2 * chi2.ppf(1 - 1e-6, degrees)
 
 
-def test_a_learned_concentration_has_its_posterior():
+@pytest.mark.parametrize("sampler", ["gibbs", "blocked", "slice"])
+def test_a_learned_concentration_has_its_posterior(sampler):
     """p(alpha | K) alpha^(shape + K - 1) e^(-rate alpha) Gamma(alpha) / Gamma(alpha + n), mixed over partitions."""
     likelihood, marginal, rows = gaussian()
     grid = np.exp(np.linspace(-8.0, 5.0, 400))
@@ -138,7 +169,8 @@ def test_a_learned_concentration_has_its_posterior():
     weights = joint.sum(1) / joint.sum()
     together = joint[:, [labels[0] == labels[1] for labels in partitions]].sum() / joint.sum()
     model = sb.Mixture(likelihood=likelihood, process=sb.DirichletProcess(sb.Gamma(3.0, 1.5)))
-    trace = sb.sample(model, rows[:5], draws=8000, warmup=50, thin=10, chains=1, seed=5)
+    moves = SAMPLERS[sampler]
+    trace = sb.sample(model, rows[:5], moves, init="single", draws=8000, warmup=50, thin=10, chains=1, seed=5)
     drawn = trace.hyperparameters["concentration"][0]
     for found, expected in [
         (drawn, weights @ grid),

@@ -40,7 +40,14 @@ def test_log_ratios_of_two_rows_are_the_posterior_odds():
     assert np.isnan(trace.log_ratio["gibbs"])
 
 
-SAMPLERS = [sb.CollapsedGibbs(), sb.CollapsedGibbs(subset=7), sb.SplitMerge(), sb.TreeGuided()]
+SAMPLERS = [
+    sb.CollapsedGibbs(),
+    sb.CollapsedGibbs(subset=7),
+    sb.SplitMerge(),
+    sb.TreeGuided(),
+    sb.BlockedGibbs(),
+    sb.Slice(),
+]
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
@@ -364,9 +371,13 @@ def test_the_progress_bar_says_where_chains_are(capsys):
     assert "log joint" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("sampler", [sb.CollapsedGibbs(subset=9), sb.SplitMerge()])
+@pytest.mark.parametrize("sampler", [sb.CollapsedGibbs(subset=9), sb.SplitMerge(), sb.BlockedGibbs(), sb.Slice()])
 def test_a_run_goes_on_from_its_checkpoint(tmp_path, sampler):
     process = sb.NormalizedGeneralizedGamma(sb.Gamma(1.0, 1.0), sb.Beta(1.5, 1.5))
+    if isinstance(sampler, sb.BlockedGibbs):
+        process = sb.DirichletProcess(sb.Gamma(1.0, 1.0))
+    elif isinstance(sampler, sb.Slice):
+        process = sb.NormalizedGeneralizedGamma(sb.Gamma(1.0, 1.0), 0.2)
     model = sb.Mixture(likelihood=FIXED, process=process)
     whole = short(model, sampler=sampler, draws=30)
     checkpoint = sb.Checkpoint(tmp_path / "chains.checkpoint", every_seconds=0)
@@ -374,7 +385,8 @@ def test_a_run_goes_on_from_its_checkpoint(tmp_path, sampler):
     assert cut.partitions.shape[1] == 8
     resumed = short(model, sampler=sampler, draws=30, checkpoint=checkpoint)
     equal(whole, resumed)
-    for name in ("mass", "discount"):
+    assert whole.hyperparameters
+    for name in whole.hyperparameters:
         assert (whole.hyperparameters[name] == resumed.hyperparameters[name]).all()
     # Once more: everything is there. Then for longer.
     equal(whole, short(model, sampler=sampler, draws=30, checkpoint=checkpoint))

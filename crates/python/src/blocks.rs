@@ -44,9 +44,9 @@ type Message<F> = Result<Option<Vec<F>>>;
 
 /// Calls the function and sends its blocks. Ends after the last block, after an error, or when the reader is dropped.
 ///
-/// The iterator and all exceptions are dropped while this thread holds the interpreter: dropped without it, they would be
-/// freed by whichever thread holds it next, and a generator would release a lock or close a connection there, perhaps
-/// after the next reading has begun.
+/// The iterator and all exceptions are dropped while this thread holds the interpreter: dropped without it, they would
+/// be freed by whichever thread holds it next, and a generator would release a lock or close a connection there,
+/// perhaps after the next reading has begun.
 fn read<F: Scalar + Element>(start: &Py<PyAny>, sender: &SyncSender<Message<F>>) {
     let begin = |py: Python<'_>| start.bind(py).call0()?.try_iter().map(Bound::unbind);
     let iterator = match Python::attach(|py| begin(py).map_err(|error| failed(py, &error))) {

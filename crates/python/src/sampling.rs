@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray3, PyReadwriteArray3};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use stickbreak::data::Rows;
+use stickbreak::data::{Rows, in_f64};
 use stickbreak::grounds::Grounds;
 use stickbreak::mcmc::checkpoint::{identity, read as resume};
 use stickbreak::mcmc::{
-    Attempts, ChainDraws, ChainPlan, Predictive, Sampling, Start, Target, build, effective_sample_size, log_predictive,
-    predict, split_r_hat,
+    Attempts, ChainDraws, ChainPlan, Predictive, Sampling, Setup, Start, Target, build, check_room_for_copy,
+    effective_sample_size, log_predictive, predict, split_r_hat,
 };
 use stickbreak::model::{Named, Objective};
 use stickbreak::parallel::Cancel;
@@ -50,14 +50,23 @@ pub fn estimate<'py>(
     likelihood: GivenPair<'_>,
     process: GivenPair<'_>,
     seed: u64,
+    always: bool,
     threads: Option<usize>,
 ) -> PyResult<(GivenPair<'py>, Option<FitState>)> {
     let given = specification(&likelihood, &process, Objective::Variational.name(), false)?;
     let (complete, fitted) = with_rows!(&rows, |view| {
-        run_quietly(py, threads, |cancel| stickbreak::estimate::estimate(&given, &view, seed, &(), cancel))
+        run_quietly(py, threads, |cancel| stickbreak::estimate::estimate(&given, &view, seed, always, &(), cancel))
     })?;
     let Named { name, parameters } = complete.likelihood;
     Ok(((name, write(py, &parameters)?), fitted.map(FitState::new)))
+}
+
+/// Refuses rows whose copy in float64 does not fit in memory.
+#[pyfunction]
+pub fn check_copy(rows: AnyRows<'_>, argument: &str) -> PyResult<()> {
+    with_rows!(&rows, |view| {
+        caught(|| check_room_for_copy(&view, view.n_columns(), argument).map_err(|error| to_python(&error)))
+    })
 }
 
 /// The bulk effective sample size of draws, (chains, draws).
@@ -169,19 +178,22 @@ pub fn sample<'py>(
     let (outcome, model) = with_rows!(&rows, |view| {
         run(py, threads, observer.show(), |cancel, events| {
             let grounds = Grounds::for_sampler(&specification, &view, cancel)?;
-            let target = grounds.target(&view)?;
-            let labels = init.labels(&target, seed, cancel)?;
-            sampler.check(target.n_rows())?;
-            sampler.prepare(&target, seed, cancel)?;
-            let (sampler, labels) = (sampler.as_ref(), labels.as_slice());
-            let identity = identity(&target, sampler, labels, plan, &grounds);
-            let sampling = Sampling { target: &target, sampler, labels, plan, started, identity };
-            let resumed = checkpoint.map(|bytes| resume(bytes, &sampling)).transpose()?;
-            let outcome = sampling.run(room, resumed, &reports(events), cancel)?;
+            let outcome = {
+                let (rows, shown) = (in_f64(&view), format!("{sampler:?}"));
+                sampler.check(rows.n_rows())?;
+                let setup = Setup { grounds: &grounds, rows: rows.as_ref(), start: init, seed, cancel };
+                let chains = sampler.chains(setup)?;
+                let identity = identity(chains.as_ref(), &shown, plan, &grounds);
+                let sampling = Sampling { chains: chains.as_ref(), plan, started, identity };
+                let resumed = checkpoint.map(|bytes| resume(bytes, &sampling)).transpose()?;
+                sampling.run(room, resumed, &reports(events), cancel)?
+            };
             Ok((outcome, SampledModel { grounds }))
         })
     })?;
-    Ok((to_dict(py, outcome, &model)?, model))
+    let found = to_dict(py, outcome.draws, &model)?;
+    found.set_item("error", outcome.error.map(|error| to_python(&error).into_value(py)))?;
+    Ok((found, model))
 }
 
 /// The arrays of all chains, cut to the number of draws that every chain has.

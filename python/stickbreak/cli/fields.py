@@ -15,11 +15,15 @@ from stickbreak.cli.specifications import NONE, Decorator, described, kebab, opt
 
 @dataclass(frozen=True)
 class Said:
-    """Help for a field, without its owners and its default; `flag` has the two names of a yes or no."""
+    """Help for a field, without its owners and its default; `flag` has the two names of a yes or no.
+
+    `option` is the name of the option, if it is not that of the field.
+    """
 
     text: str
     metavar: str | None = None
     flag: str | None = None
+    option: str | None = None
 
 
 class NumberOr(click.ParamType):  # type: ignore[type-arg]
@@ -64,7 +68,7 @@ def _option(name: str, owned: list[tuple[type[Any], Field[Any]]], said: Said | N
     if field.type is bool:
         return click.option(flag, name, default=None, help=help_)
     kind, metavar = _type(name, field.type, said.metavar)
-    return click.option(option(name), name, type=kind, metavar=metavar, help=help_)
+    return click.option(said.option or option(name), name, type=kind, metavar=metavar, help=help_)
 
 
 def _shown(default: object, flag: str) -> str:

@@ -44,6 +44,7 @@ _SAID = {
     "evenness": Said("how even nodes are drawn, max or max/n.", "WORD"),
     "local": Said("how rows are chosen, uniform or guided.", "WORD"),
     "subset": Said("Rows that a Gibbs sweep visits. [default: all]"),
+    "truncation": Said("Number of components. [default: enough]", option="--sampler-truncation"),
 }
 # Parameters that have no effect, or no exact sampler.
 _OF_FIT_ALONE = ("base", "resolution", "truncation")
@@ -83,8 +84,8 @@ _OF_FIT_ALONE = ("base", "resolution", "truncation")
 @click.option(
     "--init",
     metavar="WORD|FILE",
-    help="Where chains start: single, singletons, ibhc or one-on-top; a model file (.safetensors); or a data file with "
-    "one column of labels from 0. [default: ibhc for tree-guided, else single]",
+    help="Where chains start: single, singletons, ibhc, one-on-top or fit; a model file (.safetensors); or a data file "
+    "with one column of labels from 0. [default: ibhc for tree-guided, fit for blocked-gibbs and slice, else single]",
 )
 @click.option("--seed", type=int, default=0, metavar="N", show_default=True, help="Decides every random choice.")
 @click.option("--max-seconds", type=float, metavar="SECONDS", help="Begin no further sweep after this time.")

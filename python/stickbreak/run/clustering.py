@@ -99,7 +99,7 @@ def hierarchy(
     process = model.process._to_core()
     _core.check_hierarchy(model.likelihood._to_core(), process, method, rows.shape[0])
     with names.naming(given.names):
-        likelihood, fit = _core.estimate(rows, model.likelihood._to_core(), process, seed, threads)
+        likelihood, fit = _core.estimate(rows, model.likelihood._to_core(), process, seed, False, threads)
         if fit is not None:
             warn_of_estimate(fit, given.names)
         state = _core.hierarchy(

@@ -14,6 +14,8 @@ class Sampler(Specification):
     """Base of all samplers."""
 
     _family: ClassVar[str] = "samplers"
+    # Whether it reads the rows where they are, and starts from a fit. Others copy them in float64.
+    _in_place: ClassVar[bool] = False
 
     def _check(self) -> None:
         _core.check_sampler(*self._to_core())
@@ -54,6 +56,90 @@ class CollapsedGibbs(Sampler):
     """
 
     subset: int | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class BlockedGibbs(Sampler):
+    r"""Blocked Gibbs sampling: weights and parameters of components are drawn, and then the labels of all rows at once.
+
+    It is the sampler of [1]_ for a process that is cut off after `truncation` components. Given the labels, the sticks
+    of the weights :math:`\pi` and the parameters :math:`\theta` of all components are drawn from their conditional
+    distributions; given these, each row draws its label with
+
+    .. math:: p(z_i = k \mid \pi, \theta, x_i) \propto \pi_k \, f(x_i \mid \theta_k)
+
+    All rows are independent, so a sweep is as fast as a pass of `fit`, runs on all threads, and reads the rows where
+    they are: in an array of float32 or float64, sparse, or in a memory map. Two moves of [2]_ swap labels, because the
+    order of sticks matters and Gibbs steps hardly change it.
+
+    It supports `DirichletProcess`, `PitmanYor`, and, without truncation, `FiniteDirichlet`, and every likelihood with a
+    closed marginal likelihood. Chains start from a fit, because new clusters appear only where a draw from the base
+    measure happens to fit some rows, which is rare in many columns. `CollapsedGibbs` and `SplitMerge` find them sooner,
+    where the rows fit in memory.
+
+    Parameters
+    ----------
+    truncation : int, optional
+        Number of components, at least 1. Default: the least for which the probability of the rows changes by at most
+        1e-4, and half as many again as the start has clusters. If that is above 2,000, a number must be given. A
+        `TruncationWarning` says whether the last tenth had rows in some sweep after the warm-up.
+
+    Raises
+    ------
+    InvalidType, InvalidArgument
+        `truncation` is not an integer, or is below 1.
+
+    References
+    ----------
+    .. [1] Ishwaran, H. and James, L. F. (2001). Gibbs sampling methods for stick-breaking priors. Journal of the
+           American Statistical Association 96(453).
+    .. [2] Papaspiliopoulos, O. and Roberts, G. O. (2008). Retrospective Markov chain Monte Carlo methods for Dirichlet
+           process hierarchical models. Biometrika 95(1).
+
+    Examples
+    --------
+    >>> import stickbreak as sb
+    >>> sb.BlockedGibbs(truncation=50)
+    BlockedGibbs(truncation=50)
+    """
+
+    _in_place: ClassVar[bool] = True
+
+    truncation: int | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Slice(Sampler):
+    r"""Slice sampling: as `BlockedGibbs`, without any truncation.
+
+    Each row draws a level below that of its component, its *slice*, and may then belong to any component whose level is
+    above it. These are finitely many, so weights and parameters are drawn for them alone, and the posterior is that of
+    the infinite process. Under `DirichletProcess` and `PitmanYor` the levels of the sticks fall by 0.6 from one to the
+    next [1]_; under `NormalizedGeneralizedGamma` a level is the jump of the random measure [2]_.
+
+    It supports these processes, and every likelihood with a closed marginal likelihood. For new clusters see
+    `BlockedGibbs`.
+
+    Raises
+    ------
+    NumericalError
+        While sampling: a sweep needs more than 1,000,000 components, under a random measure with many small jumps.
+
+    References
+    ----------
+    .. [1] Kalli, M., Griffin, J. E. and Walker, S. G. (2011). Slice sampling mixture models. Statistics and Computing
+           21(1).
+    .. [2] Favaro, S. and Teh, Y. W. (2013). MCMC for normalized random measure mixture models. Statistical Science
+           28(3).
+
+    Examples
+    --------
+    >>> import stickbreak as sb
+    >>> sb.Slice()
+    Slice()
+    """
+
+    _in_place: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

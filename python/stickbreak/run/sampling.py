@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import _core, checks
-from stickbreak.errors import CheckpointError, InvalidArgument
+from stickbreak.errors import CheckpointError, InvalidArgument, TruncationWarning
 from stickbreak.io import arrays, streams
 from stickbreak.io.names import Names, naming, with_column
 from stickbreak.io.requests import ChainPlan
@@ -30,7 +30,10 @@ from stickbreak.run.progress import sweep_bar
 from stickbreak.run.reading import Given, read
 from stickbreak.run.samplers import CollapsedGibbs, Sampler, TreeGuided
 
-_STARTS = ("single", "singletons", "ibhc", "one-on-top")
+# The name of a start, or labels.
+Start = str | NDArray[np.int64]
+
+_STARTS = ("single", "singletons", "ibhc", "one-on-top", "fit")
 # Larger partition arrays, in bytes, are stored in a memory map.
 _MOST_IN_MEMORY = 2**30
 
@@ -75,8 +78,9 @@ def sample(
     model : Mixture
         The model.
     data : array_like of shape (n, D)
-        The rows, as in `fit`. They are kept in memory as float64, so data read in blocks are refused.
-    sampler : CollapsedGibbs, SplitMerge or TreeGuided, optional
+        The rows, as in `fit`; data read in blocks are refused. `BlockedGibbs` and `Slice` read them where they are,
+        also in a memory map. The other samplers keep them in memory as float64.
+    sampler : CollapsedGibbs, SplitMerge, TreeGuided, BlockedGibbs or Slice, optional
         How chains move. Default: ``CollapsedGibbs()``.
     draws : int
         Draws that each chain keeps, at least 1.
@@ -86,11 +90,12 @@ def sample(
         The number of chains, at least 1.
     thin : int
         Sweeps from one draw to the next, at least 1.
-    init : {"single", "singletons", "ibhc", "one-on-top"}, array_like or Fit, optional
+    init : {"single", "singletons", "ibhc", "one-on-top", "fit"}, array_like or Fit, optional
         Where all chains start. "single": all rows in one cluster. "singletons": each in its own. "ibhc": the trees of
         incremental Bayesian hierarchical clustering (see `hierarchy`). "one-on-top": each row in random order joins the
-        nearest cluster, or opens one. Or integer labels of shape (n,), or a fit: the most probable components of the
-        rows. Default: "ibhc" for `TreeGuided`, else "single".
+        nearest cluster, or opens one. "fit": the components of ``sb.fit(model, data, seed=seed)``, or "single" if all
+        rows are equal. Or integer labels of shape (n,), or a fit: the most probable components of the rows. Default:
+        "ibhc" for `TreeGuided`, "fit" for `BlockedGibbs` and `Slice`, else "single".
     seed : int
         Decides every random choice; 0 to 2**64 - 1.
     threads : int, optional
@@ -120,13 +125,14 @@ def sample(
         fewer than two distinct rows if parameters are to be estimated, and a `max_seconds` that ends before the first
         draw.
     NotSupported
-        The likelihood has no closed marginal likelihood, such as ``SphericalGaussian(base="product")``, or `data` are
-        read in blocks.
+        The likelihood has no closed marginal likelihood, such as ``SphericalGaussian(base="product")``, the sampler
+        does not support the process, or `data` are read in blocks.
     CheckpointError
         The file of `checkpoint` cannot be written, is in use by another run, is damaged, or was written for other data
         or settings, or by `fit`. The file is left as it is.
     NumericalError
-        A computation left the range of floating-point numbers.
+        A computation left the range of floating-point numbers, or a sweep of `Slice` needs too many components. If
+        each chain has a draw, the error's `trace` holds the draws so far.
 
     References
     ----------
@@ -150,7 +156,7 @@ def sample(
     """
     checks.instance("model", model, Mixture, "a Mixture")
     chosen = CollapsedGibbs() if sampler is None else sampler
-    allowed = "a sampler, such as CollapsedGibbs(), SplitMerge() or TreeGuided(); algorithms are for fit"
+    allowed = "a sampler, such as CollapsedGibbs() or BlockedGibbs(); algorithms are for fit"
     checks.instance("sampler", chosen, Sampler, allowed)
     plan: ChainPlan = {
         "sampler": chosen._to_core(),
@@ -167,15 +173,11 @@ def sample(
     functions = checked_callbacks(callbacks)
     with checkpoint_file(checkpoint, "sample", [plan["seed"]]) or nullcontext() as file:
         given = read(data, model, init=init, file=file, minimum=1)
-        rows = own_rows(given, "data")
+        rows = own_rows(given, "data", copy=not chosen._in_place)
         _core.check_model(model.likelihood._to_core(), model.process._to_core())
-        labels = _start(_default_start(chosen) if init is None else init, rows, data)
+        start = _default_start(chosen) if init is None else _start(init, rows, data)
         resumed = None if file is None else file.read(rows.shape[0])
-        process = model.process._to_core()
-        with naming(given.names):
-            likelihood, fit = _core.estimate(rows, model.likelihood._to_core(), process, plan["seed"], plan["threads"])
-        if fit is not None:
-            warn_of_estimate(fit, given.names)
+        likelihood, start, fit = _estimated(model, data, rows, start, given, plan)
         room = _room(plan["chains"], plan["draws"], rows.shape[0])
         bar = sweep_bar(progress, plan["chains"], plan["warmup"] + plan["draws"] * plan["thin"])
         observer = Observer(functions, bar, file, resumed)
@@ -183,9 +185,9 @@ def sample(
             found, state = _core.sample(
                 rows,
                 likelihood=likelihood,
-                process=process,
+                process=model.process._to_core(),
                 plan=plan,
-                init=labels,
+                init=start,
                 partitions=room,
                 observer=observer,
             )
@@ -197,31 +199,63 @@ def sample(
             observer.close()
     if fit is None:
         warn_of_columns(state, given.names)
+    n_sweeps, n_reached, *_ = found["proposals"].pop("last_tenth", (0, 0))
+    if n_reached:
+        text = f"the last tenth of the components had rows in {n_reached} of {n_sweeps} sweeps, so that the truncation"
+        suggestions = ("a larger truncation", "Slice()")
+        warnings.warn(TruncationWarning(f"{text} matters", suggestions=suggestions), stacklevel=2)
     filled = Mixture(likelihood=Likelihood._from_core(*state.likelihood), process=model.process)
     exact = not isinstance(chosen, TreeGuided) or chosen.exact
-    found_chains = replace(_chains(found, room, plan["chains"]), exact=exact)
-    return Trace(found_chains, state, filled, rows, given.names)
+    trace = Trace(replace(_chains(found, room, plan["chains"]), exact=exact), state, filled, rows, given.names)
+    if found["error"] is not None:
+        found["error"].trace = trace
+        raise found["error"]
+    return trace
 
 
-def own_rows(given: Given, argument: str) -> arrays.Rows:
-    """Return a copy of the rows; data read in blocks are refused."""
+def _estimated(
+    model: Mixture, data: ArrayLike, rows: arrays.Rows, start: Start, given: Given, plan: ChainPlan
+) -> tuple[tuple[str, dict[str, Any]], Start, _core.FitState | None]:
+    """Return the likelihood with all parameters, the start, and the fit that either of them came from."""
+    own, process = model.likelihood._to_core(), model.process._to_core()
+    from_fit = isinstance(start, str) and start == "fit"
+    with naming(given.names):
+        likelihood, fit = _core.estimate(rows, own, process, plan["seed"], from_fit, plan["threads"])
+    if fit is not None:
+        warn_of_estimate(fit, given.names)
+    if from_fit:
+        # All rows are equal if there is no fit.
+        found = None if fit is None else Fit(fit, column_names=given.names)
+        start = "single" if found is None else found.predict(data, threads=plan["threads"])
+    return likelihood, start, fit
+
+
+def own_rows(given: Given, argument: str, *, copy: bool = True) -> arrays.Rows:
+    """Return the rows to sample; data read in blocks are refused.
+
+    A trace predicts with these rows later, so arrays in memory are copied. A memory map is not, if `copy` is false; if
+    it is true, a copy in float64 must fit in memory.
+    """
     rows = given.source
     if isinstance(rows, streams.Stream):
         reason = "a sampler visits rows in any order, as often as it has sweeps"
         raise checks.not_supported(argument, "data that are read in blocks", reason, "an array or a memory map")
-    if isinstance(rows, arrays.SparseRows):
+    if copy:
+        _core.check_copy(rows, argument)
+    if isinstance(rows, arrays.SparseRows) or (isinstance(rows, np.memmap) and not copy):
         return rows
-    # A trace predicts with these rows later.
     copied = rows.copy()
     copied.flags.writeable = False
     return copied
 
 
 def _default_start(sampler: Sampler) -> str:
+    if sampler._in_place:
+        return "fit"
     return "ibhc" if isinstance(sampler, TreeGuided) else "single"
 
 
-def _start(init: object, rows: arrays.Rows, data: ArrayLike) -> str | NDArray[np.int64]:
+def _start(init: object, rows: arrays.Rows, data: ArrayLike) -> Start:
     if isinstance(init, str):
         return checks.word("init", init, _STARTS, or_else=("labels of shape (n,)", "a Fit"))
     if isinstance(init, Fit):

@@ -12,12 +12,13 @@ use crate::likelihood::counts::tally::{LEAST, Tallied, Tally};
 use crate::likelihood::{
     AtPoint, Caution, Conjugate, Density, Draw, Emissions, Estimate, Evidence, Frame, FromParameters, Given,
     Imputation, Laws, Likelihood, ParameterDraws, ParameterSource, PointEstimates, RowDraws, RowSource, Scores, Urn,
-    row_by_row, urn,
+    row_by_row, stream_of_drawn, urn,
 };
 use crate::objective::Objective;
-use crate::parallel::map;
+use crate::parallel::{map, try_map};
 use crate::parameters::Parameters;
 use crate::registry::{Entry, Feature};
+use crate::rng::Generator;
 use crate::scoring::{
     CodeScorer, Codes, Column, ColumnScorer, Columns, Curve, Row, RowFunction, RowScorer, Scorer, Shared, SparseScorer,
     SparseTable,
@@ -109,6 +110,12 @@ pub trait CountFamily: FromParameters + Debug + Send + Sync + 'static {
     fn source(&self, component: Tallied<'_>, from: Draw<'_>) -> Result<RowSource<'_>>;
     /// Draws the parameter called [`CountFamily::ESTIMATE`], (D,).
     fn parameter_rows(&self, component: Tallied<'_>) -> Result<RowSource<'static>>;
+    /// log p(x) at a draw of that parameter, without the base measure, (D,).
+    fn drawn_columns(&self, component: Tallied<'_>, generator: &mut Generator) -> Result<Vec<Column>> {
+        let mut drawn = vec![0.0; component.sums.len()];
+        self.parameter_rows(component)?(&mut drawn, generator);
+        Ok(drawn.into_iter().map(Self::column_at).collect())
+    }
     /// The distributions of the columns, if they are independent given the component.
     fn of_columns(&self) -> Option<&dyn OfColumns> {
         None
@@ -148,6 +155,23 @@ impl<M: CountFamily> Counts<M> {
     /// The form of sparse rows in which each slope follows from the sum of its column, if the family has one.
     fn separate(&self) -> Option<&dyn Separate> {
         if self.tally.missing || self.tally.codes.is_some() { None } else { self.family.separate() }
+    }
+
+    /// The terms of columns that stand for several ones.
+    fn repeated(&self, mut packed: Vec<Columns>) -> Vec<Columns> {
+        let repeats = self.family.repeats();
+        for Columns { columns, .. } in &mut packed {
+            columns.iter_mut().enumerate().for_each(|(column, term)| term.constant *= repeats.of(column));
+        }
+        packed
+    }
+
+    /// A scorer of flags as one of rows.
+    fn with_codes<F: Scalar>(&self, scorer: ColumnScorer<F>) -> Box<dyn Scorer<F>> {
+        match &self.tally.codes {
+            Some(codes) => Box::new(CodeScorer::new(codes.clone(), scorer)),
+            None => Box::new(scorer),
+        }
     }
 
     fn packed(&self, component: Tallied<'_>, density: Density) -> (f64, Vec<Column>) {
@@ -248,12 +272,11 @@ impl<F: Scalar, M: CountFamily> Scores<F> for Counts<M> {
         {
             return Ok(Box::new(scorer));
         }
-        let repeats = self.family.repeats();
         let packed = map(components.len(), |k| {
-            let (constant, mut columns) = self.packed(components[k], density);
-            columns.iter_mut().enumerate().for_each(|(column, term)| term.constant *= repeats.of(column));
+            let (constant, columns) = self.packed(components[k], density);
             Columns { constant: log_weights[k] + constant, columns }
         });
+        let packed = self.repeated(packed);
         let expected = density == Density::Expected(Objective::Variational);
         let table = self.separate().filter(|_| expected).map(|form| table(form, &components, log_weights));
         let scorer = ColumnScorer::new(Curve::Line, packed, self.tally.missing).and_sparse(table);
@@ -263,10 +286,7 @@ impl<F: Scalar, M: CountFamily> Scores<F> for Counts<M> {
             Some(terms) => scorer.with_row_terms(terms),
             None => scorer,
         };
-        match &self.tally.codes {
-            Some(codes) => Ok(Box::new(CodeScorer::new(codes.clone(), scorer))),
-            None => Ok(Box::new(scorer)),
-        }
+        Ok(self.with_codes(scorer))
     }
 
     fn sparse_scorer(
@@ -341,6 +361,23 @@ impl<M: CountFamily> ParameterDraws for Counts<M> {
             row.copy_from_slice(&self.tally.padded(drawn));
         });
         Ok(ParameterSource { shapes: vec![(M::ESTIMATE, shape)], rows })
+    }
+
+    fn drawn_scorer(
+        &self,
+        components: &[Sufficient<'_>],
+        log_weights: &[f64],
+        key: u64,
+    ) -> Result<Box<dyn Scorer<f64>>> {
+        let packed = try_map(components.len(), |k| {
+            let columns = self.family.drawn_columns(self.tally.of(components[k]), &mut stream_of_drawn(key, k));
+            Ok(Columns { constant: log_weights[k], columns: columns.map_err(|error| error.of_component(k))? })
+        })?;
+        let scorer = ColumnScorer::new(Curve::Line, self.repeated(packed), self.tally.missing).and_sparse(None);
+        Ok(self.with_codes(match self.family.log_base() {
+            Some(terms) => scorer.with_row_terms(terms),
+            None => scorer,
+        }))
     }
 }
 

@@ -1,13 +1,17 @@
 //! Draws of rows, and of means and variances.
 
+use std::f64::consts::PI;
+
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 
 use crate::error::Result;
 use crate::likelihood::diagonal_gaussian::{ColumnPoint, DiagonalGaussian, NormalGamma};
 use crate::likelihood::{
-    Draw, ParameterDraws, ParameterSource, RowDraws, RowSource, gamma, normal_columns, row_by_row,
+    Draw, ParameterDraws, ParameterSource, RowDraws, RowSource, gamma, normal_columns, row_by_row, stream_of_drawn,
 };
+use crate::parallel::try_map;
+use crate::scoring::{Column, ColumnScorer, Columns, Curve, Scorer};
 use crate::suffstats::Sufficient;
 
 impl RowDraws for DiagonalGaussian {
@@ -56,5 +60,25 @@ impl ParameterDraws for DiagonalGaussian {
             }
         });
         Ok(ParameterSource { shapes: vec![("mean", vec![d]), ("variance", vec![d])], rows })
+    }
+
+    fn drawn_scorer(
+        &self,
+        components: &[Sufficient<'_>],
+        log_weights: &[f64],
+        key: u64,
+    ) -> Result<Box<dyn Scorer<f64>>> {
+        let packed = try_map(components.len(), |k| {
+            let mut generator = stream_of_drawn(key, k);
+            let column = |posterior: NormalGamma| {
+                let precision = gamma::distribution(posterior.shape, posterior.rate)?.sample(&mut generator);
+                let normal: f64 = generator.sample(StandardNormal);
+                let mean = posterior.mean + normal / (posterior.kappa * precision).sqrt();
+                Ok(Column::square(precision, mean, 0.5 * (precision / (2.0 * PI)).ln()))
+            };
+            let columns: Result<Vec<_>> = self.posterior(components[k]).into_iter().map(column).collect();
+            Ok(Columns { constant: log_weights[k], columns: columns.map_err(|error| error.of_component(k))? })
+        })?;
+        Ok(Box::new(ColumnScorer::new(Curve::Square, packed, self.frame.missing)))
     }
 }

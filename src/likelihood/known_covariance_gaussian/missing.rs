@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::likelihood::known_covariance_gaussian::patterns::{Pattern, Patterns, part};
 use crate::likelihood::known_covariance_gaussian::{KnownCovarianceGaussian, product, times, transposed};
 use crate::likelihood::mean_evidence::MeanTerm;
-use crate::likelihood::{Density, Draw, Estimate, Imputation, RowSource, row_by_row};
+use crate::likelihood::{Density, Draw, Estimate, Imputation, RowSource, row_by_row, stream_of_drawn};
 use crate::linalg::{cholesky, invert_lower, log_determinant_from_cholesky, symmetric_eigen, unpack};
 use crate::objective::Objective;
 use crate::parameters::{Parameters, Value, table};
@@ -210,18 +210,38 @@ impl WithMissing {
         log_weights: &[f64],
         density: Density,
     ) -> Result<RowScorer> {
-        let (d, k, log_weights) = (self.d(), components.len(), log_weights.to_vec());
-        let ready: Vec<ReadyComponent> =
-            components.iter().map(|component| self.scored(*component, density)).collect::<Result<_>>()?;
+        let ready = components.iter().map(|component| self.scored(*component, density)).collect::<Result<_>>()?;
+        Ok(self.packed(ready, log_weights))
+    }
+
+    /// Packs the densities at drawn means.
+    pub fn drawn_scorer(
+        self: &Arc<Self>,
+        components: &[Sufficient<'_>],
+        log_weights: &[f64],
+        key: u64,
+    ) -> Result<RowScorer> {
+        let drawn = |(k, component): (usize, &Sufficient<'_>)| {
+            let mut mean = vec![0.0; self.d()];
+            let source = self.mean_source(*component, &vec![0.0; self.d()]).map_err(|error| error.of_component(k))?;
+            source(&mut mean, &mut stream_of_drawn(key, k));
+            Ok(ReadyComponent::Point(mean))
+        };
+        let ready = components.iter().enumerate().map(drawn).collect::<Result<_>>()?;
+        Ok(self.packed(ready, log_weights))
+    }
+
+    fn packed(self: &Arc<Self>, ready: Vec<ReadyComponent>, log_weights: &[f64]) -> RowScorer {
+        let (d, k, log_weights) = (self.d(), ready.len(), log_weights.to_vec());
         let model = Arc::clone(self);
-        Ok(RowScorer::of_rows(d, k, move |range, row, out| {
+        RowScorer::of_rows(d, k, move |range, row, out| {
             let row = values(row);
             // A row whose columns have no Cholesky factor has no finite score; NaN is reported as an error later.
             let Ok(pattern) = model.patterns.of(row) else { return out.fill(f64::NAN) };
             for ((component, weight), out) in ready[range.clone()].iter().zip(&log_weights[range]).zip(out) {
                 *out = weight + model.score(component, &pattern, row);
             }
-        }))
+        })
     }
 
     fn scored(&self, component: Sufficient<'_>, density: Density) -> Result<ReadyComponent> {

@@ -10,9 +10,12 @@ use crate::likelihood::gamma;
 use crate::likelihood::spherical_gaussian::{Base, SphericalGaussian, SphericalPoint};
 use crate::likelihood::{
     AtPoint, Draw, Estimate, ParameterDraws, ParameterSource, PointEstimates, RowDraws, RowSource, row_by_row,
+    stream_of_drawn,
 };
+use crate::parallel::try_map;
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::rng::Generator;
+use crate::scoring::{Column, ColumnScorer, Columns, Curve, Scorer};
 use crate::suffstats::Sufficient;
 
 impl PointEstimates for SphericalGaussian {
@@ -103,6 +106,28 @@ impl ParameterDraws for SphericalGaussian {
             row[d] = variance;
         });
         Ok(ParameterSource { shapes: vec![("mean", vec![d]), ("variance", Vec::new())], rows })
+    }
+
+    fn drawn_scorer(
+        &self,
+        components: &[Sufficient<'_>],
+        log_weights: &[f64],
+        key: u64,
+    ) -> Result<Box<dyn Scorer<f64>>> {
+        let packed = try_map(components.len(), |k| {
+            let (posterior, mut generator) = (self.posterior(components[k]), stream_of_drawn(key, k));
+            let law = gamma::distribution(posterior.shape, posterior.rate).map_err(|error| error.of_component(k))?;
+            let precision = law.sample(&mut generator);
+            let times = if self.base == Base::Conjugate { precision } else { 1.0 };
+            let column = |(j, m): (usize, &f64)| {
+                let normal: f64 = generator.sample(StandardNormal);
+                let mean = m + normal / (posterior.kappa_of(j) * times).sqrt();
+                Column::square(precision, mean, 0.5 * (precision / (2.0 * PI)).ln())
+            };
+            let columns = posterior.mean.iter().enumerate().map(column).collect();
+            Ok(Columns { constant: log_weights[k], columns })
+        })?;
+        Ok(Box::new(ColumnScorer::new(Curve::Square, packed, self.frame.missing)))
     }
 }
 

@@ -12,7 +12,7 @@ use crate::likelihood::wishart::constants::Constants;
 use crate::likelihood::wishart::normal_wishart::NormalWishart;
 use crate::likelihood::{
     AtPoint, Conjugate, Density, Draw, Estimate, Evidence, FromParameters, Laws, Likelihood, Metric, ParameterDraws,
-    ParameterSource, PointEstimates, RowDraws, RowSource, Scores, Seeding, Urn,
+    ParameterSource, PointEstimates, RowDraws, RowSource, Scores, Seeding, Urn, stream_of_drawn,
 };
 use crate::linalg::{add_moments, packed_diagonal, packed_len, transposed, unpack};
 use crate::objective::Objective;
@@ -273,6 +273,20 @@ impl<M: NormalWishartModel> RowDraws for M {
 impl<M: NormalWishartModel> ParameterDraws for M {
     fn parameter_source(&self, component: Sufficient<'_>) -> Result<ParameterSource<'_>> {
         self.posterior(component)?.parameter_source(NormalWishartModel::origin(self), self.n_sums() > 0)
+    }
+
+    fn drawn_scorer(
+        &self,
+        components: &[Sufficient<'_>],
+        log_weights: &[f64],
+        key: u64,
+    ) -> Result<Box<dyn Scorer<f64>>> {
+        let packed: Vec<Quadratic> = try_map(components.len(), |k| {
+            let posterior = self.posterior(components[k]);
+            let drawn = posterior.and_then(|posterior| posterior.drawn(log_weights[k], &mut stream_of_drawn(key, k)));
+            drawn.map_err(|error| error.of_component(k))
+        })?;
+        Ok(Box::new(QuadraticScorer::new(NormalWishartModel::origin(self).len(), packed, None)))
     }
 }
 

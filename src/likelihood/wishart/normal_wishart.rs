@@ -12,8 +12,8 @@ use crate::error::{Error, Result};
 use crate::laws::{Elliptical, Law};
 use crate::likelihood::{Estimate, ParameterSource, RowSource, row_by_row};
 use crate::linalg::{
-    LANES, LowerMatrix, cholesky, invert_lower, log_determinant_from_cholesky, solve_lower, solve_lower_matrix,
-    square_of_lower, transposed,
+    LANES, LowerMatrix, cholesky, invert_lower, log_determinant_from_cholesky, multiply, solve_lower,
+    solve_lower_matrix, square_of_lower, transposed,
 };
 use crate::rng::Generator;
 use crate::scoring::{Link, Quadratic};
@@ -332,6 +332,26 @@ impl NormalWishart {
             }
         });
         Ok(ParameterSource { shapes: [shapes, vec![("covariance", vec![d, d])]].concat(), rows })
+    }
+
+    /// log p(x) + `log_weight` at a drawn mean and precision. With a lower-triangular G of standard normal entries and
+    /// chi diagonal, chi^2 with nu - D + 1 + i degrees of freedom, the precision is R^T R with R = G L^-1 (mathematics
+    /// 8.11).
+    pub fn drawn(&self, log_weight: f64, generator: &mut Generator) -> Result<Quadratic> {
+        let d = self.dimension();
+        let mut lower = vec![0.0; d * d];
+        for j in 0..d {
+            lower[j * (d + 1)] = chi_squared(self.dof - (d - 1 - j) as f64)?.sample(generator).sqrt();
+            lower[j * (d + 1) + 1..(j + 1) * d].fill_with(|| generator.sample(StandardNormal));
+        }
+        let factor = multiply(d, &lower, &self.inverse_factor());
+        let log_determinant = 2.0 * factor.iter().step_by(d + 1).map(|x| x.ln()).sum::<f64>();
+        let mut away: Vec<f64> = (0..d).map(|_| generator.sample(StandardNormal)).collect();
+        solve_lower(d, &factor, &mut away);
+        let spread = self.inverse_kappa.sqrt();
+        let centre = self.mean.iter().zip(away).map(|(m, away)| m + spread * away).collect();
+        let constant = 0.5 * (log_determinant - d as f64 * (2.0 * PI).ln()) + log_weight;
+        Ok(Quadratic { factor, scale: 1.0, centre, constant, link: Link::Gaussian })
     }
 
     /// The predictive distribution: a Student t with nu - D + 1 degrees of freedom.

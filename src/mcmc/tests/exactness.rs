@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::mcmc::tests::cases::{dirichlet, others, pitman_yor, points, posterior, processes, under, words};
 use crate::mcmc::tests::paths::{Step, transitions};
-use crate::mcmc::{ChainState, CollapsedGibbs, Sampler, SplitMerge, Target, Turn};
+use crate::mcmc::{ChainState, Collapsed, CollapsedGibbs, SplitMerge, Target, Turn};
 use crate::parameters::{Parameters, Value};
 use crate::process::{Occupancy, Partitions, Process, ProcessState};
 use crate::rng::Draws;

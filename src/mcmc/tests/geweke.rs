@@ -12,8 +12,10 @@ use crate::data::DenseRows;
 use crate::events::{Event, Observer};
 use crate::identity::Identity;
 use crate::mcmc::tests::cases::{generalized_gamma, named, target};
-use crate::mcmc::{ChainDraws, ChainPlan, ChainState, CollapsedGibbs, Sampler, Sampling, SplitMerge};
-use crate::mcmc::{SavedChain, checkpoint};
+use crate::mcmc::{
+    ChainDraws, ChainPlan, ChainStart, ChainState, Collapsed, CollapsedChains, CollapsedGibbs, Sampling, SplitMerge,
+    checkpoint,
+};
 use crate::model::Named;
 use crate::parallel::Cancel;
 use crate::parameters::{Parameters, Value, table, vector};
@@ -65,10 +67,11 @@ fn cases() -> [Case; 3] {
     ]
 }
 
-fn statistics(rows: &[f64], chain: &ChainState) -> [f64; 6] {
-    let sizes = chain.clusters.sizes();
+fn statistics(rows: &[f64], labels: &[i32], process: ProcessState) -> [f64; 6] {
+    let size = |cluster: usize| labels.iter().filter(|&&label| label.unsigned_abs() as usize == cluster).count();
+    let sizes: Vec<usize> = (0..N).map(size).filter(|&size| size > 0).collect();
     let squares: usize = sizes.iter().map(|size| size * size).sum();
-    let ProcessState { concentration, discount, auxiliary } = chain.process;
+    let ProcessState { concentration, discount, auxiliary } = process;
     let log_u = auxiliary.map_or(0.0, |auxiliary| auxiliary.log_u);
     [sizes.len() as f64, squares as f64, rows[0] * rows[1] / SPREAD, log_u, concentration.ln(), discount]
 }
@@ -99,7 +102,7 @@ impl Observer for Last {
 
 /// Deviations of the means of a chain from the expected values, in standard errors. `carries`: whether u and the
 /// learned parameters persist between sweeps, as they must.
-fn scores(case: &Case, sampler: &dyn Sampler, carries: bool) -> [f64; 6] {
+fn scores(case: &Case, sampler: &dyn Collapsed, carries: bool) -> [f64; 6] {
     let mut generator = stream(17, Purpose::Draws, 0);
     let (mut labels, mut process) = (vec![0; N], None);
     let mut means = vec![[0.0; 6]; BATCHES];
@@ -113,17 +116,19 @@ fn scores(case: &Case, sampler: &dyn Sampler, carries: bool) -> [f64; 6] {
         // The next sweep is the first to make a draw, and the last of its run.
         let plan = ChainPlan { draws: 1, warmup: sweep, thin: 1, chains: 1, seed: 23, limit: None };
         let (identity, started) = (Identity::default(), Instant::now());
-        let sampling = Sampling { target: &target, sampler, labels: &first, plan, started, identity };
-        let resumed = SavedChain { state, sweep, draws: ChainDraws::default(), labels: Vec::new() };
+        let chains = &CollapsedChains { target, sampler, labels: first };
+        let sampling = Sampling { chains, plan, started, identity };
+        let state = Box::new(chains.chain(state));
+        let resumed = ChainStart { state, sweep, draws: ChainDraws::default(), labels: Vec::new() };
         let last = Last::default();
         sampling.run(&mut labels, Some(vec![resumed]), &last, &Cancel::default()).expect("definite");
         let bytes = last.0.into_inner().expect("no panic");
         let chain = checkpoint::read(&bytes, &sampling).expect("it has ended").remove(0);
         assert_eq!((chain.sweep, &chain.labels), (sweep + 1, &labels));
         let mean = &mut means[sweep * BATCHES / SWEEPS];
-        let found = statistics(&rows, &chain.state);
+        let found = statistics(&rows, &labels, *chain.state.process());
         mean.iter_mut().zip(found).for_each(|(mean, value)| *mean += value * BATCHES as f64 / SWEEPS as f64);
-        process = Some(chain.state.process);
+        process = Some(*chain.state.process());
     }
     std::array::from_fn(|statistic| {
         let batch_means: Vec<f64> = means.iter().map(|mean| mean[statistic]).collect();
@@ -136,16 +141,16 @@ fn scores(case: &Case, sampler: &dyn Sampler, carries: bool) -> [f64; 6] {
     })
 }
 
-fn samplers() -> Vec<Box<dyn Sampler>> {
+fn samplers() -> Vec<Box<dyn Collapsed>> {
     let split_merge = |proposal: &str| {
         let pairs = [
             ("proposal", Value::Text(proposal.to_owned())),
             ("scans", Value::Number(1.0)),
             ("subset", Value::Number(2.0)),
         ];
-        Box::new(SplitMerge::new(&Parameters::from_pairs(pairs)).expect("valid")) as Box<dyn Sampler>
+        Box::new(SplitMerge::new(&Parameters::from_pairs(pairs)).expect("valid")) as Box<dyn Collapsed>
     };
-    let gibbs = |subset| Box::new(CollapsedGibbs { subset }) as Box<dyn Sampler>;
+    let gibbs = |subset| Box::new(CollapsedGibbs { subset }) as Box<dyn Collapsed>;
     vec![gibbs(None), gibbs(Some(2)), split_merge("restricted"), split_merge("sequential")]
 }
 

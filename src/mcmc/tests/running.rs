@@ -13,8 +13,8 @@ use crate::mcmc::tests::cases::{
 };
 use crate::mcmc::tests::paths::partitions;
 use crate::mcmc::{
-    ChainDraws, ChainPlan, ChainState, CollapsedGibbs, Predictive, RowTable, Sampler, Sampling, Start, Target,
-    log_predictive, predict,
+    ChainDraws, ChainPlan, ChainState, Collapsed, CollapsedChains, CollapsedGibbs, Predictive, RowTable, Sampling,
+    Start, Target, log_predictive, predict,
 };
 use crate::parallel::{Cancel, with_threads};
 use crate::parameters::vector;
@@ -22,22 +22,22 @@ use crate::special::log_sum_exp;
 
 const PLAN: ChainPlan = ChainPlan { draws: 40, warmup: 5, thin: 2, chains: 3, seed: 7, limit: None };
 
-fn run(target: &Target, sampler: &dyn Sampler, plan: ChainPlan, threads: usize) -> (Vec<i32>, Vec<ChainDraws>) {
+fn run(target: Target, sampler: &dyn Collapsed, plan: ChainPlan, threads: usize) -> (Vec<i32>, Vec<ChainDraws>) {
     let n = target.n_rows();
     let mut partitions = vec![-1; plan.chains * plan.draws * n];
-    let labels = Start::Single.labels(target, 0, &Cancel::default()).expect("as many");
+    let labels = Start::Single.labels(&target, 0, &Cancel::default()).expect("as many");
     let (identity, started) = (Identity::default(), Instant::now());
-    let sampling = Sampling { target, sampler, labels: &labels, plan, started, identity };
+    let chains = &CollapsedChains { target, sampler, labels };
+    let sampling = Sampling { chains, plan, started, identity };
     let outcome = with_threads(Some(threads), || sampling.run(&mut partitions, None, &(), &Cancel::default()));
-    (partitions, outcome.and_then(|outcome| outcome).expect("small"))
+    (partitions, outcome.and_then(|outcome| outcome).expect("small").draws)
 }
 
 #[test]
 fn threads_change_no_bit_and_chains_differ() {
-    let target = points(dirichlet(0.8), 6);
     let sampler = CollapsedGibbs::default();
-    let (one, draws) = run(&target, &sampler, PLAN, 1);
-    let (two, others) = run(&target, &sampler, PLAN, 2);
+    let (one, draws) = run(points(dirichlet(0.8), 6), &sampler, PLAN, 1);
+    let (two, others) = run(points(dirichlet(0.8), 6), &sampler, PLAN, 2);
     assert_eq!(one, two);
     for (a, b) in draws.iter().zip(&others) {
         assert_eq!((&a.log_joint, &a.n_clusters, &a.proposals), (&b.log_joint, &b.n_clusters, &b.proposals));
@@ -82,8 +82,8 @@ fn threads_that_share_the_clusters_of_a_row_change_no_bit() {
 fn draws_follow_the_posterior() {
     for (seed, target) in [points(dirichlet(0.8), 4), words(finite(9, 2.0), 4, true)].into_iter().enumerate() {
         let plan = ChainPlan { draws: 8000, warmup: 20, thin: 5, chains: 1, seed: seed as u64, limit: None };
-        let (partitions, _) = run(&target, &CollapsedGibbs::default(), plan, 1);
         let (states, exact) = posterior(&target);
+        let (partitions, _) = run(target, &CollapsedGibbs::default(), plan, 1);
         let statistic: f64 = states
             .iter()
             .zip(&exact)
@@ -115,14 +115,16 @@ impl Observer for Stops {
 fn a_chain_that_is_stopped_keeps_its_draws() {
     let target = points(dirichlet(0.8), 6);
     let labels = Start::Singletons.labels(&target, 0, &Cancel::default()).expect("as many");
-    let sampler = CollapsedGibbs::default();
+    let chains = &CollapsedChains { target, sampler: &CollapsedGibbs::default(), labels };
     let stopped = |plan: ChainPlan, n_sweeps: usize| {
         let mut partitions = vec![-1; plan.chains * plan.draws * 6];
         let (identity, started) = (Identity::default(), Instant::now());
-        let sampling = Sampling { target: &target, sampler: &sampler, labels: &labels, plan, started, identity };
+        let sampling = Sampling { chains, plan, started, identity };
         let outcome =
             with_threads(Some(1), || sampling.run(&mut partitions, None, &Stops(n_sweeps), &Cancel::default()));
-        outcome.expect("a thread").map(|draws| draws.iter().map(|of_chain| of_chain.log_joint.len()).min().unwrap_or(0))
+        outcome
+            .expect("a thread")
+            .map(|found| found.draws.iter().map(|of_chain| of_chain.log_joint.len()).min().unwrap_or(0))
     };
     let plan = ChainPlan { chains: 1, ..PLAN };
     assert_eq!(stopped(plan, 24), Ok(10));
@@ -203,14 +205,14 @@ fn a_resumed_run_equals_an_uninterrupted_one() {
         named("NormalizedGeneralizedGamma", [("mass", vector(vec![1.0, 1.0])), ("discount", vector(vec![1.5, 1.5]))]);
     let grounds = Grounds::for_sampler(&specification(gaussian(2), process), &rows, &Cancel::default()).expect("valid");
     let target = grounds.target(&rows).expect("closed");
-    let (sampler, labels) = (CollapsedGibbs::default(), vec![0; 6]);
+    let chains = &CollapsedChains { target, sampler: &CollapsedGibbs::default(), labels: vec![0; 6] };
     let of = |plan| {
-        let identity = checkpoint::identity(&target, &sampler, &labels, plan, &grounds);
-        Sampling { target: &target, sampler: &sampler, labels: &labels, plan, started: Instant::now(), identity }
+        let identity = checkpoint::identity(chains, "CollapsedGibbs", plan, &grounds);
+        Sampling { chains, plan, started: Instant::now(), identity }
     };
     let run = |plan: ChainPlan, resumed, observer: &dyn Observer| {
         let mut partitions = vec![-1; plan.chains * plan.draws * 6];
-        let draws = of(plan).run(&mut partitions, resumed, observer, &Cancel::default()).expect("small");
+        let draws = of(plan).run(&mut partitions, resumed, observer, &Cancel::default()).expect("small").draws;
         (partitions, draws.into_iter().map(|of_chain| ChainDraws { seconds: 0.0, ..of_chain }).collect::<Vec<_>>())
     };
     let whole = run(PLAN, None, &());
@@ -225,7 +227,7 @@ fn a_resumed_run_equals_an_uninterrupted_one() {
         assert_eq!(run(PLAN, Some(resumed), &()), whole);
         let message = |plan: ChainPlan| match checkpoint::read(bytes, &of(plan)) {
             Err(Error::Checkpoint { message }) => message,
-            other => panic!("{other:?}"),
+            other => panic!("{:?}", other.map(|chains| chains.len())),
         };
         assert!(message(ChainPlan { seed: 8, ..PLAN }).contains("seed = 7"));
         assert!(message(ChainPlan { chains: 2, ..PLAN }).contains("chains"));

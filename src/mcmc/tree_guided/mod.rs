@@ -10,9 +10,9 @@ use std::fmt;
 
 use crate::data::Restrictions;
 use crate::error::{Error, Result};
-use crate::mcmc::samplers::{SUBSET, check_subset, subset};
+use crate::mcmc::samplers::{SUBSET, check_subset};
 use crate::mcmc::trees::{Arena, Evenness, first_process, incremental, join_on_top, shape};
-use crate::mcmc::{Attempts, ChainState, CollapsedGibbs, Info, Sampler, Target, Turn};
+use crate::mcmc::{Attempts, ChainState, Collapsed, CollapsedGibbs, Info, Target, Turn};
 use crate::parallel::Cancel;
 use crate::parameters::Parameters;
 use crate::registry::{DefaultValue, Entry, Parameter, ParameterKind};
@@ -92,7 +92,7 @@ impl TreeGuided {
             evenness: Evenness::from_word(parameters.word(&Evenness::PARAMETER)?),
             guided: parameters.word(&LOCAL)? == "guided",
             scans: parameters.integer(&SCANS)?,
-            subset: subset(parameters)?,
+            subset: parameters.optional_integer(&SUBSET)?,
         };
         Ok(Self { settings, law: None })
     }
@@ -148,7 +148,7 @@ impl TreeGuided {
     }
 }
 
-impl Sampler for TreeGuided {
+impl Collapsed for TreeGuided {
     /// Builds the guide: trees over all rows by incremental clustering in random order, joined to one tree.
     fn prepare(&mut self, target: &Target, seed: u64, cancel: &Cancel) -> Result<()> {
         let mut generator = stream(seed, Purpose::Trees, 1);

@@ -7,7 +7,7 @@ use super::kernels::{global, guided, sampler};
 use crate::error::Result;
 use crate::mcmc::tests::cases::{dirichlet, generalized_gamma, points};
 use crate::mcmc::tests::exactness::check;
-use crate::mcmc::{ChainState, Sampler, Turn};
+use crate::mcmc::{ChainState, Collapsed, Turn};
 use crate::rng::{Choices, Draws};
 
 /// The term left out of the ratio of a subtree move.

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::mcmc::tests::cases::{dirichlet, generalized_gamma, others, pitman_yor, points, processes, words};
 use crate::mcmc::tests::exactness::is_exact;
 use crate::mcmc::tree_guided::local;
-use crate::mcmc::{ChainState, Sampler, Target, Turn};
+use crate::mcmc::{ChainState, Collapsed, Target, Turn};
 use crate::model::Named;
 use crate::parallel::Cancel;
 use crate::parameters::{Parameters, Value};

@@ -1,0 +1,137 @@
+//! Slice sampling without truncation: of sticks (Walker 2007; Kalli, Griffin & Walker 2011), and of the jumps of a
+//! random measure (Griffin & Walker 2011; Favaro & Teh 2013; mathematics 8.11).
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::local_step::Slices;
+use crate::mcmc::conditional::field::Field;
+use crate::mcmc::conditional::{ConditionalChains, DrawnWeights, LabelState, WeightDraws};
+use crate::mcmc::{Chains, Sampler, Setup};
+use crate::parameters::Parameters;
+use crate::process::{self, Jumps, MOST_ATOMS, Stick, Sticks, draw_sticks, log_weights};
+use crate::registry::Entry;
+use crate::rng::{Generator, Purpose, key};
+
+/// Draws a level for each row, the weights and parameters of all components above the lowest one, then all labels.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Slice;
+
+/// Levels of sticks fall by this factor. Smaller ones make fewer components without rows, and larger ones let rows move
+/// to more components.
+const FALL: f64 = 0.6;
+
+impl Slice {
+    /// Entry in the registry.
+    pub const ENTRY: Entry = Entry::new("Slice");
+
+    /// Builds the sampler, which has no parameters.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for any parameter.
+    pub fn new(parameters: &Parameters) -> Result<Self> {
+        parameters.check(&Self::ENTRY)?;
+        Ok(Self)
+    }
+}
+
+impl Sampler for Slice {
+    fn check(&self, _n_rows: usize) -> Result<()> {
+        Ok(())
+    }
+
+    fn chains<'a>(&'a mut self, setup: Setup<'a>) -> Result<Box<dyn Chains + 'a>> {
+        let named = &setup.grounds.specification.process;
+        let process = process::build(&named.name, &named.parameters)?;
+        let weighing: Box<dyn WeightDraws> = if let Some(process) = process.clone().sticks() {
+            Box::new(SlicedSticks(process))
+        } else if let Some(process) = process.jumps() {
+            Box::new(SlicedJumps(process))
+        } else {
+            let found = format!("Slice with {}", named.name);
+            let reason = "it has a fixed number of components, which need no slices";
+            return Err(Error::not_supported("sampler", found, reason, "BlockedGibbs()"));
+        };
+        let field = Field::new(setup.grounds, setup.rows)?;
+        let labels = field.labels(setup.start, setup.seed, setup.cancel)?;
+        Ok(Box::new(ConditionalChains { field, weighing, labels }))
+    }
+}
+
+/// The error for more components than a sweep may have.
+fn too_many(row: usize) -> Error {
+    Error::numerical(
+        None,
+        format!(
+            "the slice of row {row} is so low that a sweep needs more than {MOST_ATOMS} components; \
+             use CollapsedGibbs(), or a smaller discount or mass"
+        ),
+    )
+}
+
+/// Sticks whose levels fall geometrically.
+#[derive(Debug)]
+struct SlicedSticks(Arc<dyn Sticks>);
+
+impl WeightDraws for SlicedSticks {
+    fn weigh(&self, state: &mut LabelState, draws: &mut Generator, key_of_sweep: u64) -> Result<DrawnWeights<'_>> {
+        let process = self.0.as_ref();
+        let n_labels = state.counts.len();
+        process.update_given_counts(&state.counts, 0.0, &mut state.process, draws);
+        let mut sticks = draw_sticks(process, &state.counts, 0.0, &state.process, draws);
+        let log_level = |k: usize| (1.0 - FALL).ln() + k as f64 * FALL.ln();
+        let log_levels = (0..n_labels).map(log_level).collect();
+        let places = (0..n_labels as u32).collect();
+        let mut slices = Slices { key: key(key_of_sweep, [Purpose::Slices as u64]), places, log_levels };
+        let (log_slice, row) = slices.lowest(&state.labels);
+        while log_level(sticks.len()) > log_slice {
+            if sticks.len() >= MOST_ATOMS {
+                return Err(too_many(row));
+            }
+            sticks.push(Stick::draw(process.stick(sticks.len(), &state.process), draws));
+            slices.log_levels.push(log_level(slices.log_levels.len()));
+        }
+        let log_weights = log_weights(&sticks).iter().zip(&slices.log_levels).map(|(w, level)| w - level).collect();
+        let sources = (0..sticks.len()).map(|k| (k < n_labels).then_some(k)).collect();
+        Ok(DrawnWeights { sources, log_weights, slices: Some(slices), sticks: Some((process, sticks)) })
+    }
+
+    fn n_components(&self) -> Option<usize> {
+        None
+    }
+}
+
+/// Jumps of a random measure, which are their own levels.
+#[derive(Debug)]
+struct SlicedJumps(Arc<dyn Jumps>);
+
+impl WeightDraws for SlicedJumps {
+    /// Jumps are drawn after u and learned parameters, for which they are integrated out, and before anything uses
+    /// them.
+    fn weigh(&self, state: &mut LabelState, draws: &mut Generator, key_of_sweep: u64) -> Result<DrawnWeights<'_>> {
+        self.0.update(&state.sizes(), &mut state.process, draws);
+        let measure = self.0.measure(&state.process);
+        let log_u = state.process.auxiliary.map_or(0.0, |auxiliary| auxiliary.log_u);
+        let log_levels = measure.draw_jumps(&state.counts, draws);
+        let places = (0..state.counts.len() as u32).collect();
+        let mut slices = Slices { key: key(key_of_sweep, [Purpose::Slices as u64]), places, log_levels };
+        let (log_slice, row) = slices.lowest(&state.labels);
+        let empty = measure.draw_empty_jumps(log_u, log_slice, draws).ok_or_else(|| too_many(row))?;
+        let occupied = slices.log_levels.iter().enumerate().map(|(k, &jump)| (jump, Some(k)));
+        let mut jumps: Vec<(f64, Option<usize>)> = occupied.chain(empty.into_iter().map(|jump| (jump, None))).collect();
+        jumps.sort_by(|a, b| b.0.total_cmp(&a.0));
+        for (place, (_, label)) in (0..).zip(&jumps) {
+            if let Some(label) = label {
+                slices.places[*label] = place;
+            }
+        }
+        slices.log_levels = jumps.iter().map(|(jump, _)| *jump).collect();
+        let sources: Vec<_> = jumps.into_iter().map(|(_, label)| label).collect();
+        // All components above the slice of a row are equally probable before its values are seen.
+        Ok(DrawnWeights { log_weights: vec![0.0; sources.len()], sources, slices: Some(slices), sticks: None })
+    }
+
+    fn n_components(&self) -> Option<usize> {
+        None
+    }
+}
