@@ -3,9 +3,11 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use stickbreak::data::DenseRows;
+use stickbreak::data::{DenseRows, Rows};
 use stickbreak::grounds::Grounds;
-use stickbreak::mcmc::{ChainState, Collapsed, CollapsedGibbs, SplitMerge, Target, Turn};
+use stickbreak::mcmc::{
+    BlockedGibbs, ChainState, Collapsed, CollapsedGibbs, Sampler, Setup, Slice, SplitMerge, Start, Target, Turn,
+};
 use stickbreak::model::{Named, Objective, Specification};
 use stickbreak::parallel::Cancel;
 use stickbreak::parameters::{Parameters, Value, table, vector};
@@ -19,8 +21,9 @@ fn dof(d: usize) -> f64 {
     d as f64 + 6.0
 }
 
-/// The target of these rows: base measure of mean 0 and scale I, concentration 1.
-fn target(rows: &[f64], d: usize) -> Target {
+/// The model: base measure of mean 0 and scale I, concentration 1.
+fn grounds(rows: &DenseRows<'_, f64>) -> Grounds {
+    let d = rows.n_columns();
     let identity = (0..d * d).map(|at| f64::from(u8::from(at % (d + 1) == 0))).collect();
     let parameters = Parameters::from_pairs([
         ("mean", vector(vec![0.0; d])),
@@ -35,9 +38,12 @@ fn target(rows: &[f64], d: usize) -> Target {
         missing: false,
         estimated: None,
     };
+    Grounds::for_sampler(&specification, rows, &Cancel::default()).expect("valid")
+}
+
+fn target(rows: &[f64], d: usize) -> Target {
     let rows = DenseRows::new(rows, d);
-    let grounds = Grounds::for_sampler(&specification, &rows, &Cancel::default()).expect("valid");
-    grounds.target(&rows).expect("closed")
+    grounds(&rows).target(&rows).expect("closed")
 }
 
 /// Moves clusters to the points of a grid, so far from each other that chains keep them.
@@ -88,9 +94,39 @@ fn sweeps(criterion: &mut Criterion) {
     }
 }
 
+/// Sweeps of conditional samplers from the generating labels on.
+fn conditional_sweeps(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("conditional");
+    group.sample_size(10);
+    for (n, d, k) in [(100_000, 16, 50), (100_000, 2, 6)] {
+        let mut data = generate::<f64>(Sizes { n, d, k, width: 1, threads: 1 });
+        part(&mut data.rows, &data.labels, d, k);
+        let rows = DenseRows::new(&data.rows[..], d);
+        let (grounds, cancel) = (grounds(&rows), Cancel::default());
+        let truncated = Parameters::from_pairs([("truncation", Value::Number(k as f64))]);
+        let samplers: [(&str, Box<dyn Sampler>); 2] =
+            [("blocked", Box::new(BlockedGibbs::new(&truncated).expect("valid"))), ("slice", Box::new(Slice))];
+        for (name, mut sampler) in samplers {
+            let start = Start::Labels(&data.labels);
+            let setup = Setup { grounds: &grounds, rows: &rows, start, seed: 1, cancel: &cancel };
+            let chains = sampler.chains(setup).expect("supported");
+            let mut chain = chains.start().expect("allowed");
+            let (mut generator, mut sweep) = (stream(1, Purpose::Sweeps, 0), 0);
+            let id = BenchmarkId::new(name, format!("n={n}/D={d}/K={k}"));
+            group.bench_function(id, |bencher| {
+                bencher.iter(|| {
+                    sweep += 1;
+                    black_box(chain.sweep(&mut generator, sweep, &cancel).expect("definite"));
+                });
+            });
+        }
+    }
+    group.finish();
+}
+
 fn split_merge(proposal: &str) -> SplitMerge {
     SplitMerge::new(&Parameters::from_pairs([("proposal", Value::Text(proposal.into()))])).expect("valid")
 }
 
-criterion_group!(benches, sweeps);
+criterion_group!(benches, sweeps, conditional_sweeps);
 criterion_main!(benches);

@@ -257,18 +257,18 @@ BUGS = (
         28,
         "all chains have the same random numbers",
         "src/mcmc/chain.rs",
-        "key(plan.seed, [self.chain as u64])",
-        f"key(plan.seed, [if {bug(28)} {{ 0 }} else {{ self.chain as u64 }}])",
+        "key(self.sampling.plan.seed, [self.chain as u64])",
+        f"key(self.sampling.plan.seed, [if {bug(28)} {{ 0 }} else {{ self.chain as u64 }}])",
         "mcmc:: process::partitions",
     ),
     Bug(
         29,
         "a chain goes on from a checkpoint without u",
-        "src/mcmc/checkpoint.rs",
-        "        chain.state.refresh(sampling.target);\n",
-        f"        if {bug(29)} && let Some(auxiliary) = &mut chain.state.process.auxiliary {{\n"
+        "src/mcmc/collapsed.rs",
+        "        state.refresh(&self.target);\n",
+        f"        if {bug(29)} && let Some(auxiliary) = &mut state.process.auxiliary {{\n"
         "            auxiliary.log_u = 0.0;\n        }\n"
-        "        chain.state.refresh(sampling.target);\n",
+        "        state.refresh(&self.target);\n",
         "mcmc:: process::partitions",
     ),
     Bug(
