@@ -35,6 +35,7 @@
 //! exact evidence lower bound. `ARCHITECTURE.md` describes the modules; equations cite the papers from which they come.
 
 pub mod component;
+pub mod contingency;
 pub mod data;
 pub mod elbo;
 pub mod error;

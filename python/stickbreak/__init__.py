@@ -61,6 +61,7 @@ from stickbreak.model.processes import (
     PitmanYor,
 )
 from stickbreak.model.topic_model import TopicModel
+from stickbreak.result.agreement import partition_distance
 from stickbreak.result.combining import Clusters, Join
 from stickbreak.result.comparing import compare
 from stickbreak.result.densities import Density
@@ -157,6 +158,7 @@ __all__ = [
     "hierarchy",
     "label_shares",
     "load",
+    "partition_distance",
     "plot",
     "read_docword",
     "sample",

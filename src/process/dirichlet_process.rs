@@ -261,8 +261,12 @@ impl Sticks for DirichletProcess {
             .collect();
         let log_density = |log: f64| {
             let alpha = log.exp();
-            let of_sticks = pairs.iter().map(|(count, after)| log - ln_gamma_difference(alpha + after, 1.0 + count));
-            prior.shape * log - prior.rate * alpha + of_sticks.sum::<f64>()
+            // The fraction a / (a + N_{>k}) is one for the last stick, also where a underflows.
+            let of_stick = |(count, after): &(f64, f64)| {
+                let fraction = if *after > 0.0 { log - (alpha + after).ln() } else { 0.0 };
+                fraction - ln_gamma_difference(1.0 + alpha + after, *count)
+            };
+            prior.shape * log - prior.rate * alpha + pairs.iter().map(of_stick).sum::<f64>()
         };
         state.concentration = within(slice(log_density, state.concentration.ln(), 1.0, draws).exp());
     }
@@ -369,6 +373,36 @@ mod tests {
     }
 
     /// Property 22: the tail loses all weight as the concentration goes to zero.
+    /// The mean of ln a given the sizes of two components, by the rectangle rule: 60 000 draws, of which every tenth is
+    /// as good as independent, are within 5 standard errors of it, and none is far below all others.
+    #[test]
+    fn a_concentration_given_counts_has_its_posterior() {
+        let prior = Gamma { shape: 2.0, rate: 2.0 };
+        let process = DirichletProcess { concentration: Concentration::Unknown(prior), truncation: Truncation::Nested };
+        let counts = [20.0, 20.0];
+        let weight = |alpha: f64| {
+            let sticks =
+                alpha.powi(2) / ((20.0 + alpha) * (0..20).map(|i| 21.0 + alpha + f64::from(i)).product::<f64>());
+            alpha.powi(2) * (-2.0 * alpha).exp() * sticks
+                / (alpha * (0..20).map(|i| 1.0 + alpha + f64::from(i)).product::<f64>())
+        };
+        let points: Vec<f64> = (-1000..400).map(|i| f64::from(i) / 100.0).collect();
+        let total: f64 = points.iter().map(|log| weight(log.exp())).sum();
+        let moment = |power: i32| points.iter().map(|log| log.powi(power) * weight(log.exp())).sum::<f64>() / total;
+        let (expected, deviation) = (moment(1), (moment(2) - moment(1).powi(2)).sqrt());
+        let mut state = process.start(false).expect("learned");
+        let mut generator = crate::rng::stream(9, crate::rng::Purpose::Draws, 0);
+        let draws: Vec<f64> = (0..60_000)
+            .map(|_| {
+                process.update_given_counts(&counts, 0.0, &mut state, &mut generator);
+                state.concentration.ln()
+            })
+            .collect();
+        let mean = draws.iter().sum::<f64>() / 6e4;
+        assert!((mean - expected).abs() < 5.0 * deviation / 6000.0_f64.sqrt(), "{mean} {expected} {deviation}");
+        assert!(draws.iter().all(|&log| log > -14.0), "a draw that far has a probability below 1e-10");
+    }
+
     #[test]
     fn no_concentration_leaves_no_tail() {
         let found = allocate(Truncation::Tail, 1e-9, &[4.0, 1.5], 0.0);

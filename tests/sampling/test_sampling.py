@@ -489,3 +489,43 @@ def test_the_command_line_writes_the_labels_of_the_best_draw_of_all_chains(tmp_p
     written = np.load(labels)
     assert (written == trace.partitions[1, bests[1]]).all()
     assert (written != trace.partitions[0, bests[0]]).any()
+
+
+@pytest.mark.filterwarnings("ignore::stickbreak.TruncationWarning")
+def test_a_fit_with_too_many_clusters_is_a_start_too():
+    trace = short(sampler=sb.BlockedGibbs(truncation=1))
+    assert (trace.n_clusters == 1).all()
+    with pytest.raises(sb.InvalidArgument, match="at most 1, the number of components") as caught:
+        short(sampler=sb.BlockedGibbs(truncation=1), init="singletons")
+    assert caught.value.argument == "init"
+
+
+def test_samplers_name_what_to_use_instead():
+    def refused(process, sampler):
+        with pytest.raises((sb.NotSupported, sb.InvalidArgument)) as caught:
+            short(sb.Mixture(likelihood=FIXED, process=process), sampler=sampler)
+        return caught.value.argument, caught.value.allowed
+
+    assert refused(sb.NormalizedGeneralizedGamma(1.0, 0.3), sb.BlockedGibbs()) == ("sampler", "Slice()")
+    assert refused(sb.FiniteDirichlet(3), sb.Slice()) == ("sampler", "BlockedGibbs()")
+    assert refused(sb.FiniteDirichlet(3), sb.BlockedGibbs(truncation=4)) == ("truncation", "None")
+    argument, allowed = refused(sb.PitmanYor(0.5), sb.BlockedGibbs())
+    assert argument == "truncation"
+    assert "Slice()" in allowed
+
+
+def test_an_error_keeps_the_draws_so_far():
+    model = sb.Mixture(likelihood=FIXED, process=sb.NormalizedGeneralizedGamma(1.0, 0.9))
+    with pytest.raises(sb.NumericalError, match="the slice of row") as caught:
+        short(model, sampler=sb.Slice(), init="single", warmup=0, draws=1000, chains=1, seed=3)
+    trace = caught.value.trace
+    assert 0 < trace.partitions.shape[1] < 1000
+    assert np.isfinite(trace.log_joint).all()
+
+
+def test_a_memory_map_is_read_in_place(tmp_path):
+    path = tmp_path / "rows.npy"
+    np.save(path, X.astype(np.float32))
+    mapped = np.load(path, mmap_mode="r")
+    for sampler in (sb.BlockedGibbs(), sb.Slice()):
+        equal(short(data=mapped, sampler=sampler), short(data=X.astype(np.float32), sampler=sampler))

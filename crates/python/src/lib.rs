@@ -50,6 +50,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(sampling::ess, module)?)?;
     module.add_function(wrap_pyfunction!(sampling::rhat, module)?)?;
     module.add_function(wrap_pyfunction!(sampling::similarity, module)?)?;
+    module.add_function(wrap_pyfunction!(sampling::partition_distances, module)?)?;
     module.add_class::<sampling::SampledModel>()?;
     module.add_function(wrap_pyfunction!(topics::topics, module)?)?;
     module.add_function(wrap_pyfunction!(topics::document_prior, module)?)?;

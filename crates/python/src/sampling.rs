@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray3, PyReadwriteArray3};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use stickbreak::contingency::Contingency;
 use stickbreak::data::{Rows, in_f64};
 use stickbreak::grounds::Grounds;
 use stickbreak::mcmc::checkpoint::{identity, read as resume};
@@ -81,6 +82,20 @@ pub fn ess(draws: PyReadonlyArray2<'_, f64>) -> PyResult<f64> {
 pub fn rhat(draws: PyReadonlyArray2<'_, f64>) -> PyResult<f64> {
     let (values, chains) = (draws.as_array().iter().copied().collect::<Vec<_>>(), draws.as_array().nrows());
     caught(|| Ok(split_r_hat(&values, chains)))
+}
+
+/// How far two labellings of the same rows differ: their variation of information (nats), Binder's loss, and adjusted
+/// Rand index.
+#[pyfunction]
+pub fn partition_distances(one: PyReadonlyArray1<'_, u32>, other: PyReadonlyArray1<'_, u32>) -> PyResult<[f64; 3]> {
+    let (one, other) = (one.as_slice()?, other.as_slice()?);
+    if one.len() != other.len() {
+        return Err(format_error("labels of different lengths".into()));
+    }
+    caught(|| {
+        let found = Contingency::new(one, other);
+        Ok([found.variation_of_information(), found.binder(), found.adjusted_rand()])
+    })
 }
 
 /// The share of draws in which two rows are in the same cluster, (m, m), from contiguous labels, (T, m).

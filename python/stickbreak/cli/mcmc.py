@@ -134,7 +134,7 @@ def mcmc(
         stickbreak mcmc rows.csv --out trace.safetensors --sampler split-merge
     """
     of_sampler = {name: given.pop(name) for name in _OF_SAMPLERS}
-    check_used([sampler], of_sampler)
+    check_used([sampler], of_sampler, {name: said.option for name, said in _SAID.items() if said.option is not None})
     if "n_components" in {field.name for field in fields(process)} or n_components is not None:
         given["n_components"] = n_components
     check_used((likelihood, process), given)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import MISSING, Field, fields
 from inspect import getdoc
+from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 import click
@@ -147,15 +148,20 @@ def made(kind: type[T], given: Mapping[str, Any]) -> T:
     return kind(**values)
 
 
-def check_used(kinds: Iterable[type[Any]], given: Mapping[str, Any]) -> None:
-    """Raise where a parameter was given that none of the chosen classes has."""
+def check_used(
+    kinds: Iterable[type[Any]], given: Mapping[str, Any], options: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Raise where a parameter was given that none of the chosen classes has.
+
+    `options` has the options whose names are not those of their parameters.
+    """
     chosen = list(kinds)
     known = {field.name for kind in chosen for field in fields(kind)}
     for name, value in given.items():
         if value is not None and name not in known:
             names = " or ".join(kebab(kind.__name__) for kind in chosen)
             # The one option that has a name of its own for its False.
-            typed = "--search" if (name, value) == ("exact", False) else option(name)
+            typed = "--search" if (name, value) == ("exact", False) else options.get(name, option(name))
             raise click.BadOptionUsage(typed, f"{typed} does not go with {names}")
 
 

@@ -28,7 +28,7 @@ from stickbreak.run.moves import usual_moves
 from stickbreak.run.observing import Observer
 from stickbreak.run.progress import sweep_bar
 from stickbreak.run.reading import Given, read
-from stickbreak.run.samplers import CollapsedGibbs, Sampler, TreeGuided
+from stickbreak.run.samplers import BlockedGibbs, CollapsedGibbs, Sampler, TreeGuided
 
 # The name of a start, or labels.
 Start = str | NDArray[np.int64]
@@ -95,7 +95,8 @@ def sample(
         incremental Bayesian hierarchical clustering (see `hierarchy`). "one-on-top": each row in random order joins the
         nearest cluster, or opens one. "fit": the components of ``sb.fit(model, data, seed=seed)``, or "single" if all
         rows are equal. Or integer labels of shape (n,), or a fit: the most probable components of the rows. Default:
-        "ibhc" for `TreeGuided`, "fit" for `BlockedGibbs` and `Slice`, else "single".
+        "ibhc" for `TreeGuided`, "fit" for `BlockedGibbs` (where small clusters share the last of its components) and
+        `Slice`, else "single".
     seed : int
         Decides every random choice; 0 to 2**64 - 1.
     threads : int, optional
@@ -178,6 +179,8 @@ def sample(
         start = _default_start(chosen) if init is None else _start(init, rows, data)
         resumed = None if file is None else file.read(rows.shape[0])
         likelihood, start, fit = _estimated(model, data, rows, start, given, plan)
+        if init is None and isinstance(chosen, BlockedGibbs) and not isinstance(start, str):
+            start = _at_most(start, chosen.truncation)
         room = _room(plan["chains"], plan["draws"], rows.shape[0])
         bar = sweep_bar(progress, plan["chains"], plan["warmup"] + plan["draws"] * plan["thin"])
         observer = Observer(functions, bar, file, resumed)
@@ -228,6 +231,15 @@ def _estimated(
         found = None if fit is None else Fit(fit, column_names=given.names)
         start = "single" if found is None else found.predict(data, threads=plan["threads"])
     return likelihood, start, fit
+
+
+def _at_most(labels: NDArray[np.int64], n_clusters: int | None) -> NDArray[np.int64]:
+    """Return labels of the largest clusters; the rows of all others share the last one."""
+    _, positions, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    ranks = np.empty(len(sizes), dtype=np.int64)
+    ranks[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
+    found = ranks[positions]
+    return found if n_clusters is None else np.minimum(found, n_clusters - 1)
 
 
 def own_rows(given: Given, argument: str, *, copy: bool = True) -> arrays.Rows:

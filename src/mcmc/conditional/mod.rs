@@ -66,8 +66,8 @@ impl ConditionalChains<'_> {
         match self.weighing.n_components() {
             Some(most) if n_clusters > most => Err(Error::invalid(
                 "init",
-                format!("a partition into {n_clusters} clusters"),
-                format!("one of at most {most}, the number of components"),
+                format!("one of {n_clusters} clusters"),
+                format!("a partition into at most {most}, the number of components of the sampler"),
             )),
             _ => Ok(()),
         }
@@ -127,11 +127,13 @@ impl Chain for ConditionalChain<'_> {
         check_room(field.size_of(sources.len()).saturating_mul(n_threads()), |size| {
             Error::numerical(None, format!("a sweep with {} components takes {size}", sources.len()))
         })?;
+        cancel.check()?;
         let scorer = {
             let nothing = vec![0.0; field.likelihood.n_statistics()];
             let components: Vec<_> = sources.iter().map(|source| state.component(*source, &nothing)).collect();
             field.likelihood.drawn_scorer(&components, &log_weights, key_of_sweep)?
         };
+        cancel.check()?;
         let (labels, slices) = (&state.labels[..], slices.as_ref());
         let rows_key = key(key_of_sweep, [Purpose::Rows as u64]);
         let assign = ByDraw::new(scorer.as_ref(), labels, rows_key, slices);
