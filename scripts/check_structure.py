@@ -19,7 +19,7 @@ from rust_circles import circles
 # Floors of src/, lowest first. A module may use lower floors and, on its own floor, only modules to its left.
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("error", "hash", "payload", "real", "rng", "room", "simd", "parallel"),
-    ("special", "linalg", "laws"),
+    ("special", "linalg", "laws", "contingency"),
     ("component", "data", "responsibilities", "suffstats", "memo"),
     ("objective", "registry", "parameters", "scoring", "likelihood", "process", "model"),
     ("grounds", "elbo", "evidence", "local_step", "global_step", "init"),

@@ -13,29 +13,24 @@ pub struct Contingency {
     margins: [Vec<f64>; 2],
 }
 
-/// Numbers the labels by first appearance, and counts them.
+/// Numbers the labels by first appearance, and returns the number of rows of each.
 fn numbered(labels: &[u32]) -> (Vec<u64>, Vec<f64>) {
-    let (mut numbers, mut counts) = (HashMap::new(), Vec::new());
+    let (mut numbers, mut sizes) = (HashMap::new(), Vec::new());
     let number = |label: &u32| {
-        let number = *numbers.entry(*label).or_insert(counts.len());
-        if number == counts.len() {
-            counts.push(0.0);
+        let number = *numbers.entry(*label).or_insert(sizes.len());
+        if number == sizes.len() {
+            sizes.push(0.0);
         }
-        counts[number] += 1.0;
+        sizes[number] += 1.0;
         number as u64
     };
     let numbered = labels.iter().map(number).collect();
-    (numbered, counts)
+    (numbered, sizes)
 }
 
 /// Number of pairs of this many rows.
 fn pairs(count: f64) -> f64 {
     count * (count - 1.0) / 2.0
-}
-
-/// x ln x.
-fn x_ln_x(count: &f64) -> f64 {
-    count * count.ln()
 }
 
 impl Contingency {
@@ -77,7 +72,7 @@ impl Contingency {
         if self.n == 0.0 {
             return 0.0;
         }
-        let sum = |counts: &[f64]| counts.iter().map(x_ln_x).sum::<f64>();
+        let sum = |counts: &[f64]| counts.iter().map(|count| count * count.ln()).sum::<f64>();
         let distance = sum(&self.margins[0]) + sum(&self.margins[1]) - 2.0 * sum(&self.cells);
         (distance / self.n).max(0.0)
     }

@@ -35,7 +35,7 @@ pub use prepare::{check_model, check_room_for_copy};
 pub use registry::{ENTRIES, build};
 pub use samplers::{Attempts, Chain, Chains, Info, Sampler, Setup};
 pub use split_merge::SplitMerge;
-pub use start::Start;
+pub use start::{Start, at_most};
 pub use table::RowTable;
 pub use target::{Target, Turn};
 pub use tree_guided::TreeGuided;

@@ -1,5 +1,7 @@
 //! Initial partitions of chains.
 
+use std::collections::BTreeMap;
+
 use crate::error::{Error, Result};
 use crate::mcmc::Target;
 use crate::mcmc::trees::{Arena, agglomerate, first_process, incremental, on_top_of_nearest};
@@ -21,6 +23,20 @@ pub enum Start<'a> {
     OnTop,
     /// The given labels, one per row.
     Labels(&'a [u32]),
+}
+
+/// Numbers clusters by falling size; the rows of all but the largest `most` - 1 share the last one.
+pub fn at_most(labels: &[u32], most: usize) -> Vec<u32> {
+    let mut sizes: BTreeMap<u32, usize> = BTreeMap::new();
+    for &label in labels {
+        *sizes.entry(label).or_default() += 1;
+    }
+    let mut order: Vec<(u32, usize)> = sizes.into_iter().collect();
+    order.sort_by_key(|(_, size)| std::cmp::Reverse(*size));
+    let last = most.max(1) - 1;
+    let places: BTreeMap<u32, u32> =
+        order.iter().enumerate().map(|(place, (label, _))| (*label, place.min(last) as u32)).collect();
+    labels.iter().map(|label| places[label]).collect()
 }
 
 impl Start<'_> {

@@ -45,6 +45,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(sampling::check_sampler, module)?)?;
     module.add_function(wrap_pyfunction!(sampling::check_model, module)?)?;
     module.add_function(wrap_pyfunction!(sampling::check_copy, module)?)?;
+    module.add_function(wrap_pyfunction!(sampling::cut_to_clusters, module)?)?;
     module.add_function(wrap_pyfunction!(sampling::estimate, module)?)?;
     module.add_function(wrap_pyfunction!(sampling::sample, module)?)?;
     module.add_function(wrap_pyfunction!(sampling::ess, module)?)?;

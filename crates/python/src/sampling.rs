@@ -11,7 +11,7 @@ use stickbreak::data::{Rows, in_f64};
 use stickbreak::grounds::Grounds;
 use stickbreak::mcmc::checkpoint::{identity, read as resume};
 use stickbreak::mcmc::{
-    Attempts, ChainDraws, ChainPlan, Predictive, Sampling, Setup, Start, Target, build, check_room_for_copy,
+    Attempts, ChainDraws, ChainPlan, Predictive, Sampling, Setup, Start, Target, at_most, build, check_room_for_copy,
     effective_sample_size, log_predictive, predict, split_r_hat,
 };
 use stickbreak::model::{Named, Objective};
@@ -68,6 +68,17 @@ pub fn check_copy(rows: AnyRows<'_>, argument: &str) -> PyResult<()> {
     with_rows!(&rows, |view| {
         caught(|| check_room_for_copy(&view, view.n_columns(), argument).map_err(|error| to_python(&error)))
     })
+}
+
+/// Labels of at most `most` clusters: the largest ones, of which the last one takes the rows of all others.
+#[pyfunction]
+pub fn cut_to_clusters<'py>(
+    py: Python<'py>,
+    labels: PyReadonlyArray1<'py, u32>,
+    most: usize,
+) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    let found = caught(|| Ok(at_most(labels.as_slice()?, most)))?;
+    Ok(vector(py, found.into_iter().map(i64::from).collect()))
 }
 
 /// The bulk effective sample size of draws, (chains, draws).

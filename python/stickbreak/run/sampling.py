@@ -179,8 +179,8 @@ def sample(
         start = _default_start(chosen) if init is None else _start(init, rows, data)
         resumed = None if file is None else file.read(rows.shape[0])
         likelihood, start, fit = _estimated(model, data, rows, start, given, plan)
-        if init is None and isinstance(chosen, BlockedGibbs) and not isinstance(start, str):
-            start = _at_most(start, chosen.truncation)
+        if init is None and isinstance(chosen, BlockedGibbs) and chosen.truncation and not isinstance(start, str):
+            start = _core.cut_to_clusters(start.astype(np.uint32), chosen.truncation)
         room = _room(plan["chains"], plan["draws"], rows.shape[0])
         bar = sweep_bar(progress, plan["chains"], plan["warmup"] + plan["draws"] * plan["thin"])
         observer = Observer(functions, bar, file, resumed)
@@ -231,15 +231,6 @@ def _estimated(
         found = None if fit is None else Fit(fit, column_names=given.names)
         start = "single" if found is None else found.predict(data, threads=plan["threads"])
     return likelihood, start, fit
-
-
-def _at_most(labels: NDArray[np.int64], n_clusters: int | None) -> NDArray[np.int64]:
-    """Return labels of the largest clusters; the rows of all others share the last one."""
-    _, positions, sizes = np.unique(labels, return_inverse=True, return_counts=True)
-    ranks = np.empty(len(sizes), dtype=np.int64)
-    ranks[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
-    found = ranks[positions]
-    return found if n_clusters is None else np.minimum(found, n_clusters - 1)
 
 
 def own_rows(given: Given, argument: str, *, copy: bool = True) -> arrays.Rows:
