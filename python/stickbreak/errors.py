@@ -171,7 +171,7 @@ class ConvergenceWarning(Advice):
 
 
 class TruncationWarning(Advice):
-    """Draws of `BlockedGibbs` had rows in the last tenth of its components, so that the truncation matters.
+    """Draws of `BlockedGibbs` often had rows in the last tenth of its components, so that the truncation matters.
 
     Examples
     --------

@@ -108,6 +108,7 @@ def statistic(trace, exact):
 @pytest.mark.parametrize("process", PROCESSES)
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
 @pytest.mark.one_in(10)
+@pytest.mark.filterwarnings("ignore::stickbreak.TruncationWarning")
 def test_draws_follow_the_posterior(likelihood, process, sampler):
     if (sampler, process) in UNSUPPORTED:
         pytest.skip("the sampler does not support the process")

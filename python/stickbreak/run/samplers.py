@@ -82,7 +82,7 @@ class BlockedGibbs(Sampler):
     truncation : int, optional
         Number of components, at least 1. Default: the least for which the probability of the rows changes by at most
         1e-4, and half as many again as the start has clusters. If that is above 2,000, a number must be given. A
-        `TruncationWarning` says whether the last tenth had rows in some sweep after the warm-up.
+        `TruncationWarning` says whether the last tenth had rows in more than one sweep of a hundred after the warm-up.
 
     Raises
     ------

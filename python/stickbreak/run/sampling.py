@@ -30,6 +30,8 @@ from stickbreak.run.progress import sweep_bar
 from stickbreak.run.reading import Given, read
 from stickbreak.run.samplers import BlockedGibbs, CollapsedGibbs, Sampler, TreeGuided
 
+# The share of sweeps that reach the last components from which on a warning says so.
+_OFTEN = 0.01
 # The name of a start, or labels.
 Start = str | NDArray[np.int64]
 
@@ -203,7 +205,7 @@ def sample(
     if fit is None:
         warn_of_columns(state, given.names)
     n_sweeps, n_reached, *_ = found["proposals"].pop("last_tenth", (0, 0))
-    if n_reached:
+    if n_reached > _OFTEN * n_sweeps:
         text = f"the last tenth of the components had rows in {n_reached} of {n_sweeps} sweeps, so that the truncation"
         suggestions = ("a larger truncation", "Slice()")
         warnings.warn(TruncationWarning(f"{text} matters", suggestions=suggestions), stacklevel=2)
