@@ -1,9 +1,6 @@
 """The errors of stickbreak. The Rust core raises these same classes, so this module does not import the core."""
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from stickbreak.result.trace import Trace
+from typing import Any
 
 
 class StickbreakError(Exception):
@@ -109,7 +106,8 @@ class NumericalError(StickbreakError):
     def __init__(self, message: str, *, component: int | None = None) -> None:
         super().__init__(message)
         self.component = component
-        self.trace: Trace | None = None
+        # A `Trace`, whose module is above this one.
+        self.trace: Any = None
 
 
 class Advice(UserWarning):
