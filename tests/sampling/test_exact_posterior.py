@@ -42,7 +42,7 @@ SAMPLERS = {
     "blocked": sb.BlockedGibbs(),
     "slice": sb.Slice(),
 }
-# Under a discount of 0.5 some sweep of so many needs more jumps than there is room for; see `test_slices_of_jumps`.
+# Under a discount of 0.5 a long chain needs too many jumps in some sweep; `test_slices_of_jumps` has a smaller one.
 UNSUPPORTED = {("blocked", "generalized gamma"), ("slice", "generalized gamma"), ("slice", "finite")}
 
 

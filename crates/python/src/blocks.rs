@@ -63,7 +63,7 @@ fn read<F: Scalar + Element>(start: &Py<PyAny>, sender: &SyncSender<Message<F>>)
     }
     Python::attach(|_| drop(iterator));
     if is_read {
-        // The last message; nobody may wait for it.
+        // The last message; the reader may be gone.
         drop(sender.send(block));
     }
 }

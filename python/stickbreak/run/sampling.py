@@ -30,7 +30,7 @@ from stickbreak.run.progress import sweep_bar
 from stickbreak.run.reading import Given, read
 from stickbreak.run.samplers import BlockedGibbs, CollapsedGibbs, Sampler, TreeGuided
 
-# The share of sweeps that reach the last components from which on a warning says so.
+# A warning is given if a larger share of the sweeps reaches the last components.
 _OFTEN = 0.01
 # The name of a start, or labels.
 Start = str | NDArray[np.int64]
