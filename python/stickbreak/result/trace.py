@@ -174,8 +174,8 @@ class Trace:
     def acceptance(self) -> dict[str, float]:
         """Fraction of accepted proposals after the warm-up, over all chains, by kind; nan if there were none.
 
-        "gibbs" is the fraction of row visits that moved the row to another cluster. `BlockedGibbs` and `Slice` also have
-        "label_swaps" and "stick_swaps" under processes of sticks. `TreeGuided` has "subtree_split",
+        "gibbs" is the fraction of row visits that moved the row to another cluster. `BlockedGibbs` and `Slice` also
+        have "label_swaps" and "stick_swaps" under processes of sticks. `TreeGuided` has "subtree_split",
         "subtree_merge", "launched_split" and "launched_merge", or "published_split", "published_merge" and
         "published_local".
         """
