@@ -11,7 +11,8 @@ use stickbreak::mcmc::{
 use stickbreak::model::{Named, Objective, Specification};
 use stickbreak::parallel::Cancel;
 use stickbreak::parameters::{Parameters, Value, table, vector};
-use stickbreak::rng::{Purpose, stream};
+use stickbreak::partitions::{LabelDraws, Loss, SearchPlan, estimate};
+use stickbreak::rng::{Purpose, chance, stream};
 use stickbreak_benches::plain_gibbs::PlainGibbs;
 use stickbreak_benches::{Sizes, generate};
 
@@ -124,9 +125,31 @@ fn conditional_sweeps(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// One run of the search of a partition that represents 100 draws: labels with noise.
+fn searches(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("search");
+    group.sample_size(10);
+    let (n, n_draws, k) = (2_000_usize, 100_u64, 10);
+    let label = |draw: u64, row: usize| {
+        let noise = chance(draw, row as u64);
+        let own = row % k;
+        if noise < 0.2 { (own as f64 + 1.0 + 5.0 * noise * (k - 1) as f64) as usize % k } else { own }
+    };
+    let number = |draw: u64, row: usize| i32::try_from(label(draw, row)).expect("below ten");
+    let labels: Vec<i32> = (0..n_draws).flat_map(|draw| (0..n).map(move |row| number(draw, row))).collect();
+    let draws = LabelDraws::new(&labels, n).expect("labels of draws");
+    for (name, loss) in [("vi", Loss::Variation), ("binder", Loss::Binder)] {
+        group.bench_function(BenchmarkId::new(name, format!("n={n}/T={n_draws}/K={k}")), |bencher| {
+            let plan = SearchPlan { runs: 1, max_clusters: n, seed: 0 };
+            bencher.iter(|| black_box(estimate(&draws, loss, plan, &Cancel::default()).expect("a small table")));
+        });
+    }
+    group.finish();
+}
+
 fn split_merge(proposal: &str) -> SplitMerge {
     SplitMerge::new(&Parameters::from_pairs([("proposal", Value::Text(proposal.into()))])).expect("valid")
 }
 
-criterion_group!(benches, sweeps, conditional_sweeps);
+criterion_group!(benches, sweeps, conditional_sweeps, searches);
 criterion_main!(benches);

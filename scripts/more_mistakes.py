@@ -242,4 +242,12 @@ MORE = (
         f"(above + u32::from({bug(76)})).max(self.places[label as usize] + 1)",
         "tests/sampling/test_exact_posterior.py",
     ),
+    Bug(
+        77,
+        "the search leaves an empty cluster's counts in the place of the last one",
+        "src/partitions/table.rs",
+        "row[cluster] = row[last];",
+        f"row[cluster] = if {bug(77)} {{ 0 }} else {{ row[last] }};",
+        "tests/sampling/test_partition_estimates.py",
+    ),
 )

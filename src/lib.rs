@@ -35,7 +35,6 @@
 //! exact evidence lower bound. `ARCHITECTURE.md` describes the modules; equations cite the papers from which they come.
 
 pub mod component;
-pub mod contingency;
 pub mod data;
 pub mod elbo;
 pub mod error;
@@ -61,6 +60,7 @@ pub mod moves;
 pub mod objective;
 pub mod parallel;
 pub mod parameters;
+pub mod partitions;
 pub mod payload;
 pub mod process;
 pub mod real;

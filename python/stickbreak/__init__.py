@@ -20,6 +20,7 @@ from stickbreak import plot
 from stickbreak._core import __version__
 from stickbreak.errors import (
     Advice,
+    BiasWarning,
     CheckpointError,
     ConvergenceWarning,
     ConversionWarning,
@@ -65,19 +66,24 @@ from stickbreak.result.agreement import partition_distance
 from stickbreak.result.combining import Clusters, Join
 from stickbreak.result.comparing import compare
 from stickbreak.result.densities import Density
+from stickbreak.result.diagnosing import RunLength
+from stickbreak.result.draws import Draw
 from stickbreak.result.fit import Fit
 from stickbreak.result.hierarchy import Hierarchy
 from stickbreak.result.history import MoveReport, Record, RunnerUp, StopReason
 from stickbreak.result.labelling import LabelShare, label_shares
 from stickbreak.result.loading import load
+from stickbreak.result.mixing import DensityBand
+from stickbreak.result.partitioning import CredibleBall, PointEstimate, SimilarityBlock
 from stickbreak.result.support import Support
 from stickbreak.result.topic_fit import TopicFit
-from stickbreak.result.trace import Draw, Trace
+from stickbreak.result.trace import Trace
 from stickbreak.run.algorithms import Full, Memoized, Stochastic
 from stickbreak.run.checkpoints import Checkpoint
 from stickbreak.run.clustering import hierarchy
 from stickbreak.run.fitting import fit
 from stickbreak.run.moves import Birth, Delete, Merge, Split
+from stickbreak.run.priors import PriorSample, sample_prior
 from stickbreak.run.samplers import BlockedGibbs, CollapsedGibbs, Slice, SplitMerge, TreeGuided
 from stickbreak.run.sampling import sample
 from stickbreak.run.stability import Stability, stability
@@ -88,6 +94,7 @@ __all__ = [
     "Advice",
     "Bernoulli",
     "Beta",
+    "BiasWarning",
     "Birth",
     "BlockedGibbs",
     "Categorical",
@@ -97,8 +104,10 @@ __all__ = [
     "CollapsedGibbs",
     "ConvergenceWarning",
     "ConversionWarning",
+    "CredibleBall",
     "Delete",
     "Density",
+    "DensityBand",
     "DiagonalGaussian",
     "DirichletProcess",
     "Draw",
@@ -127,9 +136,13 @@ __all__ = [
     "NotSupported",
     "NumericalError",
     "PitmanYor",
+    "PointEstimate",
     "Poisson",
+    "PriorSample",
     "Record",
+    "RunLength",
     "RunnerUp",
+    "SimilarityBlock",
     "Slice",
     "SourceError",
     "SparsityWarning",
@@ -162,5 +175,6 @@ __all__ = [
     "plot",
     "read_docword",
     "sample",
+    "sample_prior",
     "stability",
 ]

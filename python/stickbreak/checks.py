@@ -124,6 +124,17 @@ def within(argument: str, value: object, rule: Mapping[str, Any]) -> float:
     return number
 
 
+def share(argument: str, value: object) -> float:
+    """Return `value` as a float after checking that it lies above 0 and below 1."""
+    allowed = "a number above 0 and below 1"
+    if not is_number(value):
+        raise invalid_type(argument, describe(value), allowed)
+    number = float_or_inf(value)
+    if not 0.0 < number < 1.0:
+        raise invalid_argument(argument, str(number), allowed)
+    return number
+
+
 def non_negative(argument: str, value: object, or_else: str = "") -> float:
     """Return `value` as a finite float of at least 0; the error ends with what else is allowed."""
     allowed = f"a finite number of at least 0{or_else}"

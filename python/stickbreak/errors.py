@@ -181,6 +181,19 @@ class TruncationWarning(Advice):
     kind = "truncation"
 
 
+class BiasWarning(Advice):
+    """Draws of ``TreeGuided(exact=False)`` are results of a search: their frequencies are not probabilities.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import stickbreak as sb
+    >>> warnings.simplefilter("ignore", sb.BiasWarning)
+    """
+
+    kind = "bias"
+
+
 class ConversionWarning(UserWarning):
     """Data are copied because the core reads only float32 and float64.
 

@@ -27,12 +27,28 @@ _ALLOWED = (
     *(sb.SourceError, sb.ModelFileError, sb.CheckpointError),
 )
 # Made by the package alone, from parts of its own.
-_INNER = {"Clusters", "Density", "Fit", "Hierarchy", "RunnerUp", "Stability", "StopReason", "TopicFit", "Trace"}
+_INNER = {
+    *(
+        "Clusters",
+        "CredibleBall",
+        "Density",
+        "DensityBand",
+        "Fit",
+        "Hierarchy",
+        "PointEstimate",
+        "PriorSample",
+        "RunLength",
+        "RunnerUp",
+    ),
+    *("SimilarityBlock", "Stability", "StopReason", "TopicFit", "Trace"),
+}
 # What returns nan where there is nothing to compute a number from, such as the bound before all rows were seen.
 _NAN = {
     "TopicFit.document_completion",
     "TopicFit.coherence",
+    "Trace.autocorrelation",
     "Trace.ess",
+    "Trace.raftery_lewis",
     "Trace.rhat",
     "sklearn.TopicModel.score",
     "fit",
@@ -45,7 +61,7 @@ _KEPT = ("deep",)
 # Parameters that decide how much is done: a large number that is allowed takes long.
 _WORK = """
     batches chains depth draws folds fresh global_moves levels max_passes max_steps max_subsample min_words n
-    n_components n_init n_samples n_topics n_trials n_words restarts scans thin threads warmup
+    n_components n_init n_samples n_topics n_trials n_words restarts runs scans thin threads warmup
 """.split()
 
 

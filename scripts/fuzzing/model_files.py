@@ -87,8 +87,11 @@ def _use_topics(fit: sb.TopicFit) -> None:
 
 
 def _use_trace(trace: sb.Trace) -> None:
-    trace.ess(), trace.rhat(), trace.acceptance, trace.similarity(threads=1)
-    rows = _ROWS[:, : trace._rows.shape[1]]
+    trace.ess(), trace.rhat(), trace.acceptance, trace.similarity(threads=1), trace.raftery_lewis()
+    trace.cluster_sizes(0, 0), trace.largest_cluster, trace.point_estimate(runs=1, threads=1)
+    if trace._sampled is None or trace.kept_rows is not None:
+        return
+    rows = _ROWS[:, : trace._sampled[1].shape[1]]
     densities, labels = trace.log_predictive(rows, threads=1), trace.predict(rows, threads=1)
     if np.isnan(densities).any() or labels.min() < 0:
         raise Failure(f"loaded, but its answers are none: {trace!r}")

@@ -1,12 +1,12 @@
 //! How far the labels of two fits of the same data agree.
 
-use crate::contingency::Contingency;
 use crate::data::Dataset;
 use crate::error::Result;
 use crate::fitted::packs::Prediction;
 use crate::fitted::result::{Fitted, Scored};
 use crate::local_step::{Chunk, Keep, Tap};
 use crate::parallel::Cancel;
+use crate::partitions::Contingency;
 use crate::simd::Scalar;
 
 /// Collects the best component of each row.

@@ -3,12 +3,13 @@
 
 use crate::error::{Error, Result};
 use crate::fitted::Fitted;
-use crate::likelihood::ParameterSource;
+use crate::likelihood::{ParameterSource, parameters_of_draws};
 use crate::model::Objective;
 use crate::parallel::{Cancel, for_each_with, map, try_map};
 use crate::parameters::{Parameters, Value};
 use crate::rng::{Purpose, stream, stream_of_component};
 use crate::room::check_room;
+use crate::special::quantile;
 
 /// Name of the weights among the parameters.
 const WEIGHTS: &str = "weights";
@@ -54,7 +55,7 @@ impl Fitted {
                 Ok(())
             },
         )?;
-        let parameters = by_parameter(&drawn, [n, components.len()], shapes);
+        let parameters = parameters_of_draws(&drawn, [n, components.len()], shapes);
         Ok(self.of_data(&parameters)?.with([(WEIGHTS, self.sample_weights(n, seed)?)]))
     }
 
@@ -92,26 +93,4 @@ impl Fitted {
         }
         Ok(all)
     }
-}
-
-/// Collects the values of each parameter from rows that hold all of one component, (n, K, ...).
-fn by_parameter(rows: &[f64], [n, k]: [usize; 2], shapes: &[(&'static str, Vec<usize>)]) -> Parameters {
-    let width = rows.len() / (n * k);
-    let mut first = 0;
-    let parameter = |(name, shape): &(&'static str, Vec<usize>)| {
-        let range = first..first + shape.iter().product::<usize>();
-        first = range.end;
-        let data = rows.chunks_exact(width).flat_map(|row| &row[range.clone()]).copied().collect();
-        ((*name).to_owned(), Value::Array { shape: [&[n, k], &shape[..]].concat(), data })
-    };
-    Parameters(shapes.iter().map(parameter).collect())
-}
-
-/// The quantile of ascending values, interpolated linearly (Hyndman & Fan 1996, definition 7).
-fn quantile(ascending: &[f64], probability: f64) -> f64 {
-    let place = probability * (ascending.len() - 1) as f64;
-    let below = place as usize;
-    let above = (below + 1).min(ascending.len() - 1);
-    let share = place - below as f64;
-    ascending[below] + share * (ascending[above] - ascending[below])
 }

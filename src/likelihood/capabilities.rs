@@ -11,7 +11,7 @@ use crate::laws::Law;
 use crate::likelihood::scores::{Density, Estimate, Scores};
 use crate::likelihood::{Conjugate, Evidence, Urn, supporting};
 use crate::objective::Objective;
-use crate::parameters::Parameters;
+use crate::parameters::{Parameters, Value};
 use crate::registry::Feature;
 use crate::rng::{Generator, Purpose, stream};
 use crate::scoring::{Codes, Scorer, SparseScorer};
@@ -195,6 +195,19 @@ pub struct ParameterSource<'a> {
     pub shapes: Vec<(&'static str, Vec<usize>)>,
     /// Fills rows with draws, each the values of all parameters one after another.
     pub rows: RowSource<'a>,
+}
+
+/// Collects the values of each parameter from rows of a [`ParameterSource`], (n, K, values): each (n, K, ...).
+pub fn parameters_of_draws(rows: &[f64], [n, k]: [usize; 2], shapes: &[(&'static str, Vec<usize>)]) -> Parameters {
+    let width = rows.len() / (n * k);
+    let mut first = 0;
+    let parameter = |(name, shape): &(&'static str, Vec<usize>)| {
+        let range = first..first + shape.iter().product::<usize>();
+        first = range.end;
+        let data = rows.chunks_exact(width).flat_map(|row| &row[range.clone()]).copied().collect();
+        ((*name).to_owned(), Value::Array { shape: [&[n, k], &shape[..]].concat(), data })
+    };
+    Parameters(shapes.iter().map(parameter).collect())
 }
 
 /// The random stream of one component for [`ParameterDraws::drawn_scorer`].

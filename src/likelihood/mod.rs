@@ -39,7 +39,7 @@ use crate::suffstats::Sufficient;
 pub use bernoulli::Bernoulli;
 pub use capabilities::{
     AtPoint, Draw, Emissions, Imputation, Laws, Likelihood, Metric, ParameterDraws, ParameterSource, PointEstimates,
-    RowDraws, RowSource, Seeding,
+    RowDraws, RowSource, Seeding, parameters_of_draws,
 };
 pub use categorical::Categorical;
 pub(crate) use counts::dirichlet_divergence;

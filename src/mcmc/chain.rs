@@ -45,6 +45,8 @@ pub struct ChainDraws {
     pub log_joint: Vec<f64>,
     /// Number of clusters of each draw.
     pub n_clusters: Vec<u32>,
+    /// Number of rows of each cluster of each draw, by label, concatenated over draws.
+    pub sizes: Vec<u32>,
     /// Values reported by the process, concatenated over draws.
     pub traced: Vec<f64>,
     /// Running time of the chain in seconds, warm-up included.
@@ -62,7 +64,7 @@ pub(super) struct SavedChain {
     pub sweep: usize,
     /// Draws so far, without partitions.
     pub draws: ChainDraws,
-    /// Labels of the draws, (draws, n).
+    /// Labels of the kept rows, (draws, rows).
     pub labels: Vec<i32>,
 }
 
@@ -74,7 +76,7 @@ pub struct ChainStart<'a> {
     pub sweep: usize,
     /// Draws so far, without partitions.
     pub draws: ChainDraws,
-    /// Labels of the draws, (draws, n).
+    /// Labels of the kept rows, (draws, rows).
     pub labels: Vec<i32>,
 }
 
@@ -95,6 +97,8 @@ pub struct Sampling<'a> {
     pub chains: &'a dyn Chains,
     /// Length of the chains.
     pub plan: ChainPlan,
+    /// Positions of the rows whose labels are kept; `None` for all.
+    pub kept: Option<&'a [u32]>,
     /// Start time of the chains.
     pub started: Instant,
     /// What a checkpoint says of the run.
@@ -102,8 +106,13 @@ pub struct Sampling<'a> {
 }
 
 impl<'a> Sampling<'a> {
-    /// Runs all chains and writes their labels to `partitions`, (chains, draws, n). A chain that is interrupted, or
-    /// exceeds its time limit, returns the draws made so far.
+    /// Number of rows whose labels are kept.
+    pub fn n_kept(&self) -> usize {
+        self.kept.map_or(self.chains.n_rows(), <[u32]>::len)
+    }
+
+    /// Runs all chains and writes their labels to `partitions`, (chains, draws, kept rows). A chain that is
+    /// interrupted, or exceeds its time limit, returns the draws made so far.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] before any sweep; if some chain has no draw yet, [`Error::Numerical`] and
@@ -115,7 +124,7 @@ impl<'a> Sampling<'a> {
         observer: &dyn Observer,
         cancel: &Cancel,
     ) -> Result<Sampled> {
-        let n = self.chains.n_rows();
+        let n_kept = self.n_kept();
         self.chains.check_room(self.plan.chains, self.plan.chains.min(n_threads()))?;
         let begin = |_| {
             let state = self.chains.start()?;
@@ -123,7 +132,7 @@ impl<'a> Sampling<'a> {
         };
         let starts = resumed.map_or_else(|| (0..self.plan.chains).map(begin).collect::<Result<_>>(), Ok)?;
         let most = AtomicUsize::new(self.plan.draws);
-        let rooms = partitions.chunks_mut((self.plan.draws * n).max(1)).zip(starts).enumerate();
+        let rooms = partitions.chunks_mut((self.plan.draws * n_kept).max(1)).zip(starts).enumerate();
         let chain = |(chain, (room, start)): (usize, (_, ChainStart<'a>))| {
             let room: &mut [i32] = room;
             room[..start.labels.len()].copy_from_slice(&start.labels);
@@ -137,6 +146,7 @@ impl<'a> Sampling<'a> {
                 sweep,
                 draws,
                 room,
+                labels: vec![0; self.chains.n_rows()],
                 observer,
                 outcome: Ok(()),
             }
@@ -211,8 +221,10 @@ struct ChainRun<'a> {
     /// Number of complete sweeps.
     sweep: usize,
     draws: ChainDraws,
-    /// Output for the labels of its draws, (draws, n).
+    /// Output for the labels of its draws, (draws, kept rows).
     room: &'a mut [i32],
+    /// Scratch for the labels of all rows.
+    labels: Vec<i32>,
     observer: &'a dyn Observer,
     outcome: Result<()>,
 }
@@ -223,7 +235,7 @@ impl ChainRun<'_> {
     }
 
     fn saved(&self) -> Result<SavedChain> {
-        let n_labels = self.draws.log_joint.len() * self.sampling.chains.n_rows();
+        let n_labels = self.draws.log_joint.len() * self.sampling.n_kept();
         let labels = self.room[..n_labels].to_vec();
         Ok(SavedChain { state: self.state.save()?, sweep: self.sweep, draws: self.draws.clone(), labels })
     }
@@ -267,8 +279,16 @@ impl ChainRun<'_> {
         }
         let (log_joint, n_clusters) = (state.log_joint()?, state.n_clusters());
         if let Some(draw) = draw {
-            let n = chains.n_rows();
-            state.write_labels(&mut self.room[draw * n..][..n]);
+            state.write_labels(&mut self.labels);
+            let n_kept = self.sampling.n_kept();
+            let room = &mut self.room[draw * n_kept..][..n_kept];
+            match self.sampling.kept {
+                None => room.copy_from_slice(&self.labels),
+                Some(rows) => room.iter_mut().zip(rows).for_each(|(label, &row)| *label = self.labels[row as usize]),
+            }
+            let first = self.draws.sizes.len();
+            self.draws.sizes.resize(first + n_clusters, 0);
+            self.labels.iter().for_each(|&label| self.draws.sizes[first + label as usize] += 1);
             self.draws.log_joint.push(log_joint);
             self.draws.n_clusters.push(n_clusters as u32);
             self.draws.traced.extend(chains.process().traced(state.process()).into_iter().map(|(_, value)| value));

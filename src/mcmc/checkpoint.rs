@@ -8,8 +8,15 @@ use crate::mcmc::chain::SavedChain;
 use crate::mcmc::{ChainPlan, ChainStart, Chains, Sampling};
 
 /// Everything that must agree before chains can continue. The number of draws may differ. `sampler` shows its settings.
-pub fn identity(chains: &dyn Chains, sampler: &str, plan: ChainPlan, grounds: &Grounds) -> Identity {
-    let labels = hash::fingerprint(0, chains.labels().iter().map(|&label| u64::from(label)));
+pub fn identity(
+    chains: &dyn Chains,
+    sampler: &str,
+    plan: ChainPlan,
+    kept: Option<&[u32]>,
+    grounds: &Grounds,
+) -> Identity {
+    let print = |numbers: &[u32]| hash::fingerprint(0, numbers.iter().map(|&number| u64::from(number)));
+    let labels = print(chains.labels());
     let specification = &grounds.specification;
     let pairs = [
         ("sampler", sampler.to_owned()),
@@ -20,6 +27,7 @@ pub fn identity(chains: &dyn Chains, sampler: &str, plan: ChainPlan, grounds: &G
         ("thin", plan.thin.to_string()),
         ("chains", plan.chains.to_string()),
         ("init", format!("{labels:016x}")),
+        ("keep_rows", kept.map_or("all".to_owned(), |rows| format!("{} of them, {:016x}", rows.len(), print(rows)))),
         ("seed", plan.seed.to_string()),
     ];
     Identity(pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
@@ -53,8 +61,9 @@ fn restored<'a>(chain: SavedChain, sampling: &Sampling<'a>) -> Option<ChainStart
     let n_draws = draws.log_joint.len();
     let traced = chains.process().traced(state.process());
     let made = sweep.saturating_sub(plan.warmup) / plan.thin;
-    let fits = n_draws.checked_mul(chains.n_rows()) == Some(labels.len())
+    let fits = n_draws.checked_mul(sampling.n_kept()) == Some(labels.len())
         && draws.n_clusters.len() == n_draws
+        && draws.sizes.len() as u64 == draws.n_clusters.iter().copied().map(u64::from).sum::<u64>()
         && draws.traced.len() == n_draws * traced.len()
         && made == n_draws;
     fits.then_some(ChainStart { state, sweep, draws, labels })

@@ -1,37 +1,7 @@
 //! Effective sample sizes and R-hat of label-invariant quantities (Vehtari, Gelman, Simpson, Carpenter & Buerkner
 //! 2021), rank-normalised and computed on split chains.
 
-use crate::error::{Error, Result};
-use crate::parallel::{Cancel, for_each_with};
-use crate::room::check_room;
 use crate::special::normal_quantile;
-
-/// Returns the fraction of draws in which two rows are in the same cluster, (m, m), from labels, (T, m).
-///
-/// # Errors
-/// [`Error::InvalidArgument`] for `rows` if the matrix does not fit in memory; [`Error::Cancelled`].
-pub fn similarity(labels: &[i32], m: usize, cancel: &Cancel) -> Result<Vec<f64>> {
-    check_room(m.saturating_mul(m), |size| {
-        let found = format!("{m} rows, whose similarities take {size}");
-        Error::invalid("rows", found, "few enough rows that their similarities fit in memory")
-    })?;
-    let (mut similarities, draws) = (vec![0.0; m * m], labels.len() / m);
-    let rows = similarities.chunks_exact_mut(m).enumerate().collect();
-    for_each_with(
-        rows,
-        || vec![0_u32; m],
-        |together, (i, row): (usize, &mut [f64])| {
-            cancel.check()?;
-            together.fill(0);
-            for draw in labels.chunks_exact(m) {
-                together.iter_mut().zip(draw).for_each(|(count, &label)| *count += u32::from(label == draw[i]));
-            }
-            row.iter_mut().zip(together).for_each(|(value, count)| *value = f64::from(*count) / draws as f64);
-            Ok(())
-        },
-    )?;
-    Ok(similarities)
-}
 
 /// The bulk effective sample size of draws of several chains, (chains, draws). NaN for constant or non-finite draws,
 /// and for fewer than four draws per chain.
@@ -59,6 +29,20 @@ pub fn split_r_hat(draws: &[f64], chains: usize) -> f64 {
         halves.iter().map(|half| half.iter().map(|value| (value - median).abs()).collect()).collect();
     let of_ranks = r_hat(&rank_normalised(&halves));
     if is_informative(&folded) { of_ranks.max(r_hat(&rank_normalised(&folded))) } else { of_ranks }
+}
+
+/// The autocorrelations of each chain at the lags from 0 to `max_lag`, (chains, lags), from draws, (chains, draws). NaN
+/// for chains of one value, and at lags that a chain does not have.
+pub fn autocorrelation(draws: &[f64], chains: usize, max_lag: usize) -> Vec<f64> {
+    let length = draws.len() / chains.max(1);
+    let of_chain = |chain: &[f64]| {
+        let (chain, means) = ([chain.to_vec()], [mean(chain)]);
+        let at = |lag: usize| autocovariance(&chain, &means, lag);
+        let constant = chain[0].iter().all(|value| *value == chain[0][0]);
+        let all = at(0);
+        (0..=max_lag).map(|lag| if constant || lag >= length { f64::NAN } else { at(lag) / all }).collect::<Vec<_>>()
+    };
+    draws.chunks_exact(length.max(1)).flat_map(of_chain).collect()
 }
 
 /// The first and the second half of each chain.
@@ -190,6 +174,22 @@ mod tests {
             let r_hat = split_r_hat(&draws, 4);
             assert!((1.0 - 1e-3..1.01).contains(&r_hat), "{r_hat}");
         }
+    }
+
+    /// The coefficient to the power of the lag, for an autoregression.
+    #[test]
+    fn autoregressions_have_their_autocorrelations() {
+        let found = autocorrelation(&autoregression(0.8, 100_000, 2), 2, 5);
+        for (index, value) in found.iter().enumerate() {
+            let expected = 0.8_f64.powf((index % 6) as f64);
+            assert!((value - expected).abs() < 0.03, "{index}: {value} {expected}");
+        }
+        let found = autocorrelation(&[1.0, 2.0, 4.0, 5.0, 5.0, 5.0], 2, 3);
+        assert_eq!(
+            found.iter().map(|value| value.is_nan()).collect::<Vec<_>>(),
+            [0, 0, 0, 1, 1, 1, 1, 1].map(|x| x == 1)
+        );
+        assert!((found[1] + 1.0 / 42.0).abs() < 1e-15 && (found[2] + 20.0 / 42.0).abs() < 1e-15);
     }
 
     #[test]

@@ -105,7 +105,7 @@ fn copy<F: Scalar>(
 }
 
 /// Refuses given rounding cells, which have no closed marginal likelihood.
-fn check_cells(specification: &Specification) -> Result<()> {
+pub(super) fn check_cells(specification: &Specification) -> Result<()> {
     let widths = specification.likelihood.parameters.numbers(&RESOLUTION, None)?.unwrap_or_default();
     if widths.iter().any(|width| *width != 0.0) {
         let reason = "a cell has no closed marginal likelihood";

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::objective::Objective;
 use crate::parameters::Parameters;
 use crate::process::concentration::CONCENTRATION;
-use crate::process::partitions::foreign_values;
+use crate::process::partitions::{foreign_values, gamma_weights};
 use crate::process::random_measure::RandomMeasure;
 use crate::process::slice::slice;
 use crate::process::sticks::{break_sticks, modes, stick_source};
@@ -225,6 +225,10 @@ impl Partitions for DirichletProcess {
             Some(auxiliary) => measure(state).log_rest(all.units, auxiliary.log_u),
             None => -ln_gamma_difference(state.concentration, all.units as f64),
         }
+    }
+
+    fn draw_weights(&self, sizes: &[usize], state: &ProcessState, draws: &mut dyn Draws) -> Vec<f64> {
+        gamma_weights(sizes, 0.0, state.concentration, draws)
     }
 
     /// An exact draw through u: given u, the concentration has a Gamma distribution (mathematics 8.4, item 2).

@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::objective::Objective;
 use crate::parameters::Parameters;
 use crate::process::concentration::CONCENTRATION;
+use crate::process::partitions::gamma_weights;
 use crate::process::{
     Allocation, Concentration, Exchangeable, Occupancy, Partitions, Process, ProcessState, WeightSource, Weights,
     point, refused,
@@ -176,6 +177,11 @@ impl Partitions for FiniteDirichlet {
         let Some(empty) = self.n_components.checked_sub(all.blocks) else { return f64::NEG_INFINITY };
         let labellings = ln_gamma_difference(empty as f64 + 1.0, all.blocks as f64);
         labellings - ln_gamma_difference(self.concentration, all.units as f64)
+    }
+
+    fn draw_weights(&self, sizes: &[usize], _: &ProcessState, draws: &mut dyn Draws) -> Vec<f64> {
+        let outside = self.n_components.saturating_sub(sizes.len()) as f64 * self.share();
+        gamma_weights(sizes, self.share(), outside, draws)
     }
 
     /// No parameter is learned.

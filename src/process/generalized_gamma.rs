@@ -155,6 +155,15 @@ impl Partitions for NormalizedGeneralizedGamma {
         }
     }
 
+    fn draw_weights(&self, sizes: &[usize], state: &ProcessState, draws: &mut dyn Draws) -> Vec<f64> {
+        let measure = measure(state);
+        let log_u = measure.draw_independent(Occupancy::of(sizes), draws);
+        let sizes: Vec<f64> = sizes.iter().map(|&size| size as f64).collect();
+        let mut log_weights = measure.draw_jumps(&sizes, draws);
+        log_weights.push(measure.draw_total(log_u, draws));
+        log_weights
+    }
+
     /// Updates u, then the mass, then the discount given the mass (mathematics 8.4).
     fn update(&self, sizes: &[usize], state: &mut ProcessState, draws: &mut dyn Draws) {
         let Some(auxiliary) = state.auxiliary else { return };

@@ -14,6 +14,7 @@ mod gamma;
 mod gamma_sticks;
 mod generalized_gamma;
 mod latent_dirichlet;
+mod leftover;
 mod partitions;
 mod pitman_yor;
 mod point;

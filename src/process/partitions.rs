@@ -95,8 +95,19 @@ pub trait Partitions: Process {
         let blocks: f64 = sizes.iter().map(|&size| self.log_block(size, state)).sum();
         blocks + self.log_rest(Occupancy::of(sizes), state)
     }
+    /// Draws the log weights of blocks of these sizes, at least one, followed by that of everything outside them, up to
+    /// a common constant; nats. Auxiliary values are integrated out.
+    fn draw_weights(&self, sizes: &[usize], state: &ProcessState, draws: &mut dyn Draws) -> Vec<f64>;
     /// Redraws auxiliary values and learned parameters given the partition. Leaves their joint distribution invariant.
     fn update(&self, sizes: &[usize], state: &mut ProcessState, draws: &mut dyn Draws);
+}
+
+/// Logs of independent Gamma variables of the shapes size + `more`, followed by one of the shape `outside`, which may
+/// be 0: a Dirichlet distribution but for a common factor.
+pub(super) fn gamma_weights(sizes: &[usize], more: f64, outside: f64, draws: &mut dyn Draws) -> Vec<f64> {
+    let mut log_weights: Vec<f64> = sizes.iter().map(|&size| draws.log_gamma(size as f64 + more)).collect();
+    log_weights.push(if outside > 0.0 { draws.log_gamma(outside) } else { f64::NEG_INFINITY });
+    log_weights
 }
 
 /// The error for values that no chain of the process reports.

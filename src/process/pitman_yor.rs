@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::objective::Objective;
 use crate::parameters::{Parameters, Value};
 use crate::process::concentration::USUAL;
+use crate::process::partitions::gamma_weights;
 use crate::process::random_measure::{LEAST_DISCOUNT, RandomMeasure, softplus};
 use crate::process::sticks::{break_sticks, modes, stick_source};
 use crate::process::{
@@ -202,6 +203,11 @@ impl Partitions for PitmanYor {
         }
         let opened = (1..all.blocks).map(|k| (self.concentration + k as f64 * self.discount).ln());
         opened.sum::<f64>() - ln_gamma_difference(self.concentration + 1.0, all.units as f64 - 1.0)
+    }
+
+    fn draw_weights(&self, sizes: &[usize], state: &ProcessState, draws: &mut dyn Draws) -> Vec<f64> {
+        let outside = state.concentration + sizes.len() as f64 * state.discount;
+        gamma_weights(sizes, -state.discount, outside, draws)
     }
 
     fn update(&self, sizes: &[usize], state: &mut ProcessState, draws: &mut dyn Draws) {

@@ -98,6 +98,24 @@ impl RandomMeasure {
         (mode, curvature.max(1e-12).sqrt().recip())
     }
 
+    /// Log density of v = ln u given a partition, nats; without the normalising constant at discount 0.
+    pub fn log_density_of(self, all: Occupancy, v: f64) -> f64 {
+        let (units, blocks) = (all.units as f64, all.blocks as f64);
+        let (mass, power) = (self.log_mass.exp(), units - blocks * self.discount);
+        let log_density = units * v - mass * self.exponent(v) - power * softplus(v);
+        if self.discount < LEAST_DISCOUNT {
+            return log_density;
+        }
+        log_density - (self.log_integrated(all) - blocks * self.log_mass + ln_gamma(units))
+    }
+
+    /// The mode of that density, and its log density there.
+    pub fn log_mode(self, all: Occupancy) -> (f64, f64) {
+        let (units, power) = (all.units as f64, all.units as f64 - all.blocks as f64 * self.discount);
+        let (mode, _) = self.mode(units, power);
+        (mode, self.log_density_of(all, mode))
+    }
+
     /// Redraws log u given a partition: an exact draw at discount 0, otherwise a slice-sampling step from `current`.
     /// Without units u is 0.
     pub fn draw(self, all: Occupancy, current: f64, draws: &mut dyn Draws) -> f64 {

@@ -393,7 +393,7 @@ def test_classes_of_the_errors() -> None:
     assert issubclass(sb.InvalidType, TypeError)
     kinds = [getattr(sb, name) for name in sb.__all__ if isinstance(getattr(sb, name), type)]
     errors = [kind for kind in kinds if issubclass(kind, Exception)]
-    assert len(errors) == 18
+    assert len(errors) == 19
     assert all(issubclass(kind, sb.StickbreakError) for kind in errors if not issubclass(kind, Warning))
     assert issubclass(sb.ConversionWarning, UserWarning)
 

@@ -325,6 +325,7 @@ def test_axes_in_axes_out(fit: sb.Fit, trace: sb.Trace, tree: sb.Hierarchy, topi
         lambda ax: sb.plot.chains(trace, ax=ax),
         lambda ax: sb.plot.cluster_numbers(trace, ax=ax),
         lambda ax: sb.plot.similarity(trace, ax=ax),
+        lambda ax: sb.plot.autocorrelation(trace, ax=ax),
         lambda ax: sb.plot.dendrogram(tree, ax=ax),
         lambda ax: sb.plot.topics(topics, ax=ax),
         lambda ax: sb.plot.topic(topics, 0, ax=ax),
@@ -504,3 +505,29 @@ def test_the_extra_installs_all_that_pictures_import(checkout: Path) -> None:
         "optional-dependencies"
     ]
     assert {requirement.split(">=")[0] for requirement in extras["plot"]} == {"matplotlib"}
+
+
+def test_the_density_of_a_trace_has_a_band() -> None:
+    rows = np.random.default_rng(0).normal(size=(20, 1))
+    model = sb.Mixture(likelihood=sb.Gaussian())
+    trace = sb.sample(model, rows, draws=10, warmup=2, chains=1, threads=1)
+    drawn = sb.plot.density(trace, 0, rows)
+    grid, curve = drawn.lines[0].get_data()
+    np.testing.assert_allclose(curve, trace.density(np.asarray(grid)[:, None]).mean)
+    assert len(drawn.collections) == 1
+    assert len(drawn.containers) == 1
+    assert grid[0] < rows.min()
+    assert grid[-1] > rows.max()
+    with pytest.raises(sb.InvalidArgument, match="column"):
+        sb.plot.density(trace, 1)
+    wide = sb.sample(model, np.column_stack([rows, rows**2]), draws=2, warmup=0, chains=1, threads=1)
+    with pytest.raises(sb.NotSupported, match=r"Trace\.density"):
+        sb.plot.density(wide)
+
+
+def test_autocorrelations_have_a_line_for_each_chain(trace: sb.Trace) -> None:
+    drawn = sb.plot.autocorrelation(trace, "n_clusters", 5)
+    values = trace.autocorrelation("n_clusters", 5)
+    for line, expected in zip(drawn.lines, values, strict=False):
+        np.testing.assert_array_equal(line.get_ydata(), expected)
+    assert len(drawn.lines) == len(values) + 1

@@ -129,7 +129,60 @@ def test_draws_for_arviz(monkeypatch: pytest.MonkeyPatch, installed: bool) -> No
         return
     pytest.importorskip("arviz", reason="ArviZ is not installed")
     posterior = trace.to_arviz().posterior
-    assert set(posterior.data_vars) == {"n_clusters", "log_joint", "concentration"}
+    assert set(posterior.data_vars) == {"n_clusters", "log_joint", "largest_cluster", "concentration"}
     np.testing.assert_array_equal(posterior["log_joint"], trace.log_joint)
     np.testing.assert_array_equal(posterior["n_clusters"], trace.n_clusters)
     assert posterior.attrs["exact"] == 1
+
+
+@pytest.mark.parametrize("keep_rows", [None, [3, 1, 30]])
+@pytest.mark.parametrize("learned", [False, True])
+def test_a_trace_without_its_rows_comes_back(tmp_path, keep_rows, learned):
+    process = sb.DirichletProcess(sb.Gamma(2.0, 1.0) if learned else 1.0)
+    trace = short(sb.Mixture(likelihood=FIXED, process=process), keep_rows=keep_rows)
+    path = tmp_path / "trace.safetensors"
+    for rows in (True, False):
+        trace.save(path, rows=rows)
+        again = sb.load(path)
+        assert repr(again) == repr(trace)
+        assert again.model == trace.model
+        np.testing.assert_array_equal(again.partitions, trace.partitions)
+        np.testing.assert_array_equal(again.largest_cluster, trace.largest_cluster)
+        np.testing.assert_array_equal(again.cluster_sizes(1, 3), trace.cluster_sizes(1, 3))
+        assert (again.kept_rows is None) == (keep_rows is None)
+        assert again.acceptance == trace.acceptance
+        assert {name: again.ess(name) for name in again.hyperparameters} == pytest.approx(
+            {name: trace.ess(name) for name in trace.hyperparameters}, nan_ok=True
+        )
+        np.testing.assert_array_equal(again.point_estimate().labels, trace.point_estimate().labels)
+    with pytest.raises(sb.NotSupported, match="saved without its rows"):
+        again.predict(X)
+    with pytest.raises(sb.NotSupported, match="saved without its rows"):
+        again.log_predictive(X)
+    with pytest.raises(sb.NotSupported, match="saved without its rows"):
+        again.support  # noqa: B018
+    with pytest.raises(sb.InvalidType, match="rows"):
+        trace.save(path, rows="no")
+
+
+def test_wrong_sizes_and_kept_rows_of_a_file_are_refused(tmp_path):
+    header, found = short(keep_rows=[3, 1])._to_parts()
+    wrong = {
+        "sizes": [found["sizes"] + 1, found["sizes"][:-1], found["sizes"].astype(np.int32)],
+        "kept_rows": [np.array([3, 3]), np.array([3, 45]), np.array([3, 1, 2]), np.array([0.5, 1.0])],
+        "partitions": [found["partitions"] + 50, found["partitions"][..., :1]],
+    }
+    for name, values in wrong.items():
+        for value in values:
+            with pytest.raises(ValueError, match=r"draws|clusters|labels"):
+                sb.Trace._from_parts(header, {**found, name: value})
+
+
+def test_files_without_sizes_are_read():
+    """As they were written before traces had sizes."""
+    trace = short()
+    header, found = trace._to_parts()
+    old = {name: value for name, value in found.items() if name != "sizes"}
+    del header["hyperparameters"]
+    again = sb.Trace._from_parts(header, old)
+    np.testing.assert_array_equal(again.cluster_sizes(0, 5), trace.cluster_sizes(0, 5))

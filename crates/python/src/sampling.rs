@@ -3,23 +3,22 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray3, PyReadwriteArray3};
+use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray3, PyReadwriteArray3};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use stickbreak::contingency::Contingency;
 use stickbreak::data::{Rows, in_f64};
 use stickbreak::grounds::Grounds;
 use stickbreak::mcmc::checkpoint::{identity, read as resume};
 use stickbreak::mcmc::{
     Attempts, ChainDraws, ChainPlan, Predictive, Sampling, Setup, Start, Target, at_most, build, check_room_for_copy,
-    effective_sample_size, log_predictive, predict, split_r_hat,
+    log_predictive, predict,
 };
 use stickbreak::model::{Named, Objective};
 use stickbreak::parallel::Cancel;
 use stickbreak::simd::Scalar;
 use stickbreak::{Error, Result};
 
-use crate::arrays::{AnyRows, table, vector, with_rows};
+use crate::arrays::{AnyRows, vector, with_rows};
 use crate::coordinates::{basis, lost_columns};
 use crate::errors::to_python;
 use crate::fields::format_error;
@@ -81,45 +80,6 @@ pub fn cut_to_clusters<'py>(
     Ok(vector(py, found.into_iter().map(i64::from).collect()))
 }
 
-/// The bulk effective sample size of draws, (chains, draws).
-#[pyfunction]
-pub fn ess(draws: PyReadonlyArray2<'_, f64>) -> PyResult<f64> {
-    let (values, chains) = (draws.as_array().iter().copied().collect::<Vec<_>>(), draws.as_array().nrows());
-    caught(|| Ok(effective_sample_size(&values, chains)))
-}
-
-/// R-hat of draws, (chains, draws).
-#[pyfunction]
-pub fn rhat(draws: PyReadonlyArray2<'_, f64>) -> PyResult<f64> {
-    let (values, chains) = (draws.as_array().iter().copied().collect::<Vec<_>>(), draws.as_array().nrows());
-    caught(|| Ok(split_r_hat(&values, chains)))
-}
-
-/// How far two labellings of the same rows differ: their variation of information (nats), Binder's loss, and adjusted
-/// Rand index.
-#[pyfunction]
-pub fn partition_distances(one: PyReadonlyArray1<'_, u32>, other: PyReadonlyArray1<'_, u32>) -> PyResult<[f64; 3]> {
-    let (one, other) = (one.as_slice()?, other.as_slice()?);
-    if one.len() != other.len() {
-        return Err(format_error("labels of different lengths".into()));
-    }
-    caught(|| {
-        let found = Contingency::new(one, other);
-        Ok([found.variation_of_information(), found.binder(), found.adjusted_rand()])
-    })
-}
-
-/// The share of draws in which two rows are in the same cluster, (m, m), from contiguous labels, (T, m).
-#[pyfunction]
-pub fn similarity<'py>(
-    py: Python<'py>,
-    labels: PyReadonlyArray2<'py, i32>,
-    threads: Option<usize>,
-) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    let (m, labels) = (labels.as_array().ncols(), labels.as_slice()?);
-    table(py, run_quietly(py, threads, |cancel| stickbreak::mcmc::similarity(labels, m, cancel))?, m)
-}
-
 /// How chains run.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
@@ -131,6 +91,7 @@ pub struct GivenPlan<'py> {
     chains: usize,
     seed: u64,
     max_seconds: Option<f64>,
+    keep_rows: Option<PyReadonlyArray1<'py, u32>>,
     threads: Option<usize>,
 }
 
@@ -175,8 +136,8 @@ fn start<'a>(labels: Option<&'a [u32]>, name: &str) -> Result<Start<'a>> {
     })
 }
 
-/// Samples partitions into `partitions`, (chains, draws, n); see `stickbreak.sample`. Returns what the chains say of
-/// them, and the model.
+/// Samples partitions into `partitions`, (chains, draws, kept rows); see `stickbreak.sample`. Returns what the chains
+/// say of them, and the model.
 #[pyfunction]
 #[pyo3(signature = (rows, *, likelihood, process, plan, init, partitions, observer))]
 #[allow(clippy::too_many_arguments, reason = "those of the Python function")]
@@ -195,6 +156,7 @@ pub fn sample<'py>(
     let (given, name) = (init.given().map_err(|error| to_python(&error))?, init.name());
     let init = start(given.as_deref(), &name).map_err(|error| to_python(&error))?;
     let limit = plan.max_seconds.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
+    let kept = plan.keep_rows.as_ref().map(PyReadonlyArray1::as_slice).transpose()?;
     let GivenPlan { draws, warmup, thin, chains, seed, threads, .. } = plan;
     let plan = ChainPlan { draws, warmup, thin, chains, seed, limit };
     let started = Instant::now();
@@ -207,10 +169,13 @@ pub fn sample<'py>(
             let outcome = {
                 let (rows, shown) = (in_f64(&view), format!("{sampler:?}"));
                 sampler.check(rows.n_rows())?;
+                if kept.is_some_and(|kept| kept.iter().any(|&row| row as usize >= rows.n_rows())) {
+                    return Err(Error::Format { message: "kept rows that the data do not have".to_owned() });
+                }
                 let setup = Setup { grounds: &grounds, rows: rows.as_ref(), start: init, seed, cancel };
                 let chains = sampler.chains(setup)?;
-                let identity = identity(chains.as_ref(), &shown, plan, &grounds);
-                let sampling = Sampling { chains: chains.as_ref(), plan, started, identity };
+                let identity = identity(chains.as_ref(), &shown, plan, kept, &grounds);
+                let sampling = Sampling { chains: chains.as_ref(), plan, kept, started, identity };
                 let resumed = checkpoint.map(|bytes| resume(bytes, &sampling)).transpose()?;
                 sampling.run(room, resumed, &reports(events), cancel)?
             };
@@ -235,6 +200,11 @@ fn to_dict<'py>(py: Python<'py>, chains: Vec<ChainDraws>, model: &SampledModel) 
     dict.set_item("log_joint", vector(py, log_joint))?;
     let n_clusters = chains.iter().flat_map(|chain| chain.n_clusters[..draws].to_vec());
     dict.set_item("n_clusters", vector(py, n_clusters.map(i64::from).collect()))?;
+    let sizes = chains.iter().flat_map(|chain| {
+        let n: usize = chain.n_clusters[..draws].iter().map(|&n| n as usize).sum();
+        &chain.sizes[..n]
+    });
+    dict.set_item("sizes", vector(py, sizes.copied().map(i64::from).collect()))?;
     dict.set_item("seconds", vector(py, chains.iter().map(|chain| chain.seconds).collect()))?;
     let proposals = PyDict::new(py);
     let mut by_name: BTreeMap<String, Attempts> = BTreeMap::new();
@@ -251,7 +221,7 @@ fn to_dict<'py>(py: Python<'py>, chains: Vec<ChainDraws>, model: &SampledModel) 
 /// The model of a trace, with all parameters filled in.
 #[pyclass(frozen, module = "stickbreak._core")]
 pub struct SampledModel {
-    grounds: Grounds,
+    pub(crate) grounds: Grounds,
 }
 
 impl SampledModel {
@@ -283,7 +253,7 @@ impl SampledModel {
 }
 
 /// Labels and reported values of draws.
-fn draws_of<'a>(labels: &'a [i32], traced: &'a [f64], n: usize) -> Result<Vec<Predictive<'a>>> {
+pub fn draws_of<'a>(labels: &'a [i32], traced: &'a [f64], n: usize) -> Result<Vec<Predictive<'a>>> {
     let n_draws = labels.len() / n.max(1);
     let n_traced = traced.len() / n_draws.max(1);
     if n == 0 || n_draws == 0 || labels.len() != n * n_draws || traced.len() != n_traced * n_draws {

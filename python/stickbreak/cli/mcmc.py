@@ -1,7 +1,7 @@
 """`stickbreak mcmc`."""
 
 from dataclasses import fields
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -30,6 +30,7 @@ from stickbreak.cli.program import Command, ExitCode, rows_of
 from stickbreak.cli.specifications import Kind, check_used, made, owners_of, parameter_options
 from stickbreak.model.likelihoods import Likelihood
 from stickbreak.model.processes import Process
+from stickbreak.result.partitioning import LOSSES
 from stickbreak.run.samplers import Sampler
 
 _LIKELIHOODS, _PROCESSES, _SAMPLERS = Kind(Likelihood), Kind(Process), Kind(Sampler)
@@ -89,7 +90,18 @@ _OF_FIT_ALONE = ("base", "resolution", "truncation")
 )
 @click.option("--seed", type=int, default=0, metavar="N", show_default=True, help="Decides every random choice.")
 @click.option("--max-seconds", type=float, metavar="SECONDS", help="Begin no further sweep after this time.")
-@click.option("--labels", metavar="FILE", help="Where the labels of the most probable draw go: .csv, .npy or .json.")
+@click.option(
+    "--labels",
+    metavar="FILE",
+    help="Where the labels of a partition that represents all draws go: .csv, .npy or .json.",
+)
+@click.option(
+    "--loss",
+    type=click.Choice(LOSSES),
+    help="Which partition: that of the lowest expected variation of information (vi) or Binder's loss (binder), or the "
+    "draw of the highest log joint (map). [default: vi]",
+)
+@click.option("--no-rows", is_flag=True, help="Leave the data out of the trace file, which then predicts nothing.")
 @threads_option
 @reading_options
 @checkpoint_options
@@ -111,6 +123,8 @@ def mcmc(
     seed: int,
     max_seconds: float | None,
     labels: str | None,
+    loss: Literal["vi", "binder", "map"] | None,
+    no_rows: bool,
     threads: int | None,
     columns: str | None,
     key: str | None,
@@ -142,6 +156,8 @@ def mcmc(
     inputs = (data,) if init is None else (data, init)
     check_model_place(out, inputs=inputs, force=force)
     check_table_place("labels", labels, inputs=inputs, outputs=(out,))
+    if loss is not None and labels is None:
+        raise click.UsageError("--loss needs --labels")
     if checkpoint is not None:
         check_place("checkpoint", checkpoint, inputs=inputs, outputs=(out, labels))
     rows = Reading(columns=columns, key=key, delimiter=delimiter, header=header, quiet=quiet).read(data)
@@ -161,14 +177,15 @@ def mcmc(
             max_seconds=max_seconds,
             checkpoint=checkpoint_of(checkpoint, every_seconds),
         )
-    trace.save(out)
-    if labels is not None:
-        best = trace.partitions.reshape(-1, trace.partitions.shape[-1])[trace.log_joint.argmax()]
-        write_table(labels, ["cluster"], best, "clusters")
+    trace.save(out, rows=not no_rows)
+    found = None if labels is None else trace.point_estimate(loss or "vi", threads=threads)
+    if labels is not None and found is not None:
+        write_table(labels, ["cluster"], found.labels, "clusters")
     if as_json:
-        print_json({**_described(trace), "out": out})
+        print_json({**_described(trace), **_estimated(found), "out": out})
     elif not quiet:
-        print_facts([*_facts(trace), ("trace file", out)])
+        estimated = () if found is None else (("labels", f"{found.n_clusters} clusters in {labels}"),)
+        print_facts([*_facts(trace), *estimated, ("trace file", out)])
     if max_seconds is None and trace.log_joint.shape[1] < draws:
         click.echo(f"stickbreak: interrupted; the draws so far are in {out}", err=True)
         return ExitCode.INTERRUPTED
@@ -189,6 +206,12 @@ def _described(trace: sb.Trace) -> dict[str, Any]:
         "exact": trace.exact,
         "acceptance": trace.acceptance,
     }
+
+
+def _estimated(found: sb.PointEstimate | None) -> dict[str, Any]:
+    if found is None:
+        return {}
+    return {"labels": {"loss": found.loss, "expected_loss": found.expected_loss, "n_clusters": found.n_clusters}}
 
 
 def _facts(trace: sb.Trace) -> list[tuple[str, str]]:

@@ -165,8 +165,8 @@ def in_place(values: NDArray[np.float64], order: list[int] | None) -> NDArray[np
     return given
 
 
-def of_file(value: object, n_columns: int) -> Names | None:
-    """Return the names stored in a file.
+def of_file(value: object, n_columns: int | None) -> Names | None:
+    """Return the names stored in a file, which has so many columns, or no rows and any number of columns.
 
     Raises
     ------
@@ -176,8 +176,9 @@ def of_file(value: object, n_columns: int) -> Names | None:
     if value is None:
         return None
     strings = isinstance(value, list) and all(isinstance(name, str) for name in value)
-    if not isinstance(value, list) or not strings or not len(set(value)) == len(value) == n_columns:
-        raise ValueError(f"the names of the columns are not {n_columns} different words")
+    most = n_columns if n_columns is not None or not isinstance(value, list) else len(value)
+    if not isinstance(value, list) or not strings or not len(set(value)) == len(value) == most:
+        raise ValueError(f"the names of the columns are not {most} different words")
     return tuple(value)
 
 

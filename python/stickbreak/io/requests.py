@@ -2,6 +2,9 @@
 
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict
 
+import numpy as np
+from numpy.typing import NDArray
+
 # A name and its parameters. For a parameter that is None, the default depends on the data.
 Specification: TypeAlias = tuple[str, dict[str, Any]]
 
@@ -55,6 +58,7 @@ class ChainPlan(TypedDict):
     chains: int
     seed: int
     max_seconds: float | None
+    keep_rows: NDArray[np.uint32] | None
     threads: int | None
 
 

@@ -11,7 +11,7 @@ Every function draws into the given Axes, or into new ones, and returns them.
 'column 0'
 """
 
-from stickbreak.plot.chains import chains, cluster_numbers, similarity
+from stickbreak.plot.chains import autocorrelation, chains, cluster_numbers, similarity
 from stickbreak.plot.components import card, density, means
 from stickbreak.plot.passes import bound, n_components
 from stickbreak.plot.rows import clusters, responsibilities
@@ -19,6 +19,7 @@ from stickbreak.plot.trees import dendrogram
 from stickbreak.plot.words import topic, topics
 
 __all__ = [
+    "autocorrelation",
     "bound",
     "card",
     "chains",

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from stickbreak import checks
-from stickbreak.io import arrays
 from stickbreak.plot import canvas
 from stickbreak.result.trace import Trace
 
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MOST_ROWS = 1000
+_POINTS = 400
 
 
 def chains(trace: Trace, name: str = "log_joint", *, ax: "Axes | None" = None) -> "Axes":
@@ -24,7 +24,7 @@ def chains(trace: Trace, name: str = "log_joint", *, ax: "Axes | None" = None) -
     trace : Trace
         The trace.
     name : str
-        "log_joint", "n_clusters", or a name in `Trace.hyperparameters`.
+        A quantity, as in `Trace.ess`.
     ax : matplotlib.axes.Axes, optional
         Where to draw. Default: a new figure.
 
@@ -56,6 +56,55 @@ def chains(trace: Trace, name: str = "log_joint", *, ax: "Axes | None" = None) -
     drawn.set_xlabel("draw")
     drawn.set_ylabel(f"{name} (nats)" if name == "log_joint" else name)
     drawn.set_title(f"R-hat {trace.rhat(name):.3f}, effective draws {trace.ess(name):.0f}")
+    drawn.legend()
+    return drawn
+
+
+def autocorrelation(
+    trace: Trace, name: str = "log_joint", max_lag: int | None = None, *, ax: "Axes | None" = None
+) -> "Axes":
+    """Draw the autocorrelations of a quantity in each chain: `Trace.autocorrelation`.
+
+    Parameters
+    ----------
+    trace : Trace
+        The trace.
+    name : str
+        A quantity, as in `Trace.ess`.
+    max_lag : int, optional
+        As in `Trace.autocorrelation`.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. Default: a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        A line for each chain, and one at 0.
+
+    Raises
+    ------
+    InvalidType, InvalidArgument
+        An argument is not as described.
+    NotSupported
+        matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import stickbreak as sb
+    >>> X = np.random.default_rng(0).normal(size=(20, 1))
+    >>> trace = sb.sample(sb.Mixture(likelihood=sb.Gaussian()), X, draws=50, warmup=0, chains=2)
+    >>> sb.plot.autocorrelation(trace, "n_clusters", max_lag=10).get_xlabel()
+    'lag in draws'
+    """
+    checks.instance("trace", trace, Trace, "a Trace")
+    values, drawn = trace.autocorrelation(name, max_lag), canvas.axes(ax)
+    for chain, of_chain in enumerate(values):
+        drawn.plot(of_chain, color=canvas.colour(chain), marker=".", linewidth=0.8, label=f"chain {chain}")
+    drawn.axhline(0.0, color="0.6", linewidth=0.8)
+    drawn.set_xlabel("lag in draws")
+    drawn.set_ylabel(f"autocorrelation of {name}")
+    canvas.whole_ticks(drawn)
     drawn.legend()
     return drawn
 
@@ -103,7 +152,8 @@ def similarity(trace: Trace, rows: ArrayLike | None = None, *, ax: "Axes | None"
     trace : Trace
         The trace.
     rows : array_like of int, shape (m,), optional
-        Positions of at most 10,000 rows. Default: all rows, or an evenly spaced subset if there are more than 1,000.
+        Positions of at most 10,000 rows. Default: all rows whose labels are kept, or an evenly spaced subset if there
+        are more than 1,000.
     ax : matplotlib.axes.Axes, optional
         Where to draw. Default: a new figure.
 
@@ -131,15 +181,39 @@ def similarity(trace: Trace, rows: ArrayLike | None = None, *, ax: "Axes | None"
     """
     checks.instance("trace", trace, Trace, "a Trace")
     n = trace.partitions.shape[-1]
-    shown = np.arange(n)[canvas.thinned(n, _MOST_ROWS)] if rows is None else rows
-    chosen = arrays.as_array(shown, "rows", "positions of rows")
-    shares = trace.similarity(chosen)
+    kept = np.arange(n) if trace.kept_rows is None else trace.kept_rows
+    shown = kept[canvas.thinned(n, _MOST_ROWS)] if rows is None else rows
+    shares, places = trace.similarity(shown), trace._places(shown)
     drawn = canvas.axes(ax)
-    best = trace.partitions.reshape(-1, n)[trace.log_joint.argmax()][chosen]
+    best = trace.partitions.reshape(-1, n)[trace.log_joint.argmax()][places]
     order = np.lexsort((best, -np.bincount(best)[best]))
     square = shares[np.ix_(order, order)]
     image = drawn.imshow(square, cmap="Greys", vmin=0.0, vmax=1.0, interpolation="nearest")
     drawn.figure.colorbar(image, ax=drawn, label="share of draws in one cluster")
     drawn.set_xlabel("rows, by cluster")
     drawn.set_ylabel("rows, by cluster")
+    return drawn
+
+
+def density_of_draws(trace: Trace, column: int | str, X: ArrayLike | None, ax: "Axes | None") -> "Axes":
+    """Draw the mean density of a trace of one column, and a band of 90 % of its draws."""
+    rows = np.asarray(trace._whole("plot.density")[1])
+    if rows.ndim != 2 or rows.shape[1] != 1 or trace.model.likelihood._domain not in ("real", "centred"):
+        reason = "its rows are not single real numbers"
+        raise checks.not_supported("fit", "a trace of these rows", reason, "Trace.density, on a grid of your own")
+    name = "column 0" if trace.column_names is None else trace.column_names[0]
+    if column not in (0, name):
+        raise checks.invalid_argument("column", repr(column), "0" if trace.column_names is None else f"0 or {name!r}")
+    shown = rows if X is None else np.asarray(trace._new_rows(X, trace._whole("plot.density")[1]))
+    low, high = min(rows.min(), shown.min()), max(rows.max(), shown.max())
+    room = 0.1 * (high - low) or 1.0
+    grid = np.linspace(low - room, high + room, _POINTS)
+    band, drawn = trace.density(grid[:, None]), canvas.axes(ax)
+    if X is not None:
+        drawn.hist(shown[:, 0], bins="auto", density=True, color=canvas.GREYS[-1], label="rows")
+    drawn.fill_between(grid, band.lower, band.upper, color=canvas.colour(0), alpha=0.3, label="90 % of the draws")
+    drawn.plot(grid, band.mean, color=canvas.INK, label="mean")
+    drawn.set_xlabel(name)
+    drawn.set_ylabel("density")
+    drawn.legend()
     return drawn

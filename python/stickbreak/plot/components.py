@@ -7,9 +7,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import checks
 from stickbreak.plot import canvas
+from stickbreak.plot.chains import density_of_draws
 from stickbreak.plot.rows import dense
 from stickbreak.result.display import mean_and_deviation
 from stickbreak.result.fit import Fit
+from stickbreak.result.trace import Trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,15 +20,17 @@ _POINTS = 400
 _REAL = ("real", "centred")
 
 
-def density(fit: Fit, column: int | str = 0, X: ArrayLike | None = None, *, ax: "Axes | None" = None) -> "Axes":
-    """Draw the density of one column under a Gaussian fit, and that of each component times its weight.
+def density(fit: Fit | Trace, column: int | str = 0, X: ArrayLike | None = None, *, ax: "Axes | None" = None) -> "Axes":
+    """Draw the density of one column: under a Gaussian fit with that of each component, or of a trace with its band.
 
-    Components are taken at `Fit.point_estimates`; the left-over weight has no curve.
+    Components of a fit are taken at `Fit.point_estimates`, times their weights; the left-over weight has no curve. For
+    a trace the line is the posterior mean of the density, and the band holds 90 % of its draws at every point
+    (`Trace.density`).
 
     Parameters
     ----------
-    fit : Fit
-        A fit of a Gaussian likelihood.
+    fit : Fit or Trace
+        A fit of a Gaussian likelihood, or a trace of one column of real numbers.
     column : int or str
         The column, by its position or its name.
     X : array_like of shape (n, D), optional
@@ -37,14 +41,14 @@ def density(fit: Fit, column: int | str = 0, X: ArrayLike | None = None, *, ax: 
     Returns
     -------
     matplotlib.axes.Axes
-        One line for each component with rows, and the line of their sum last.
+        One line for each component with rows, and the line of their sum last; one line and a band for a trace.
 
     Raises
     ------
     InvalidType, InvalidArgument
         An argument is not as described.
     NotSupported
-        The likelihood is not Gaussian, or matplotlib is not installed.
+        The likelihood is not Gaussian, a trace has other columns or not its rows, or matplotlib is not installed.
 
     Examples
     --------
@@ -55,6 +59,8 @@ def density(fit: Fit, column: int | str = 0, X: ArrayLike | None = None, *, ax: 
     >>> len(sb.plot.density(fit, 0, X).lines)
     3
     """
+    if isinstance(fit, Trace):
+        return density_of_draws(fit, column, X, ax)
     fit = canvas.checked(fit)
     if fit.model.likelihood._domain not in _REAL:
         name = type(fit.model.likelihood).__name__

@@ -103,10 +103,5 @@ def _weights_first(found: dict[str, NDArray[np.float64]]) -> dict[str, NDArray[n
 
 def probability(level: object) -> tuple[float, float]:
     """Return the two probabilities between which an interval of this `level` lies."""
-    allowed = "a number above 0 and below 1"
-    if not checks.is_number(level):
-        raise checks.invalid_type("level", checks.describe(level), allowed)
-    number = checks.float_or_inf(level)
-    if not 0.0 < number < 1.0:
-        raise checks.invalid_argument("level", str(number), allowed)
+    number = checks.share("level", level)
     return (1.0 - number) / 2.0, (1.0 + number) / 2.0

@@ -218,6 +218,8 @@ class Hierarchy:
     @classmethod
     def _from_parts(cls, header: files.Header, found: files.Arrays) -> "Hierarchy":
         model, rows = parts.from_parts(header, found)
+        if rows is None:
+            raise ValueError("a hierarchy without its rows")
         joins, state = found["joins"], found["state"]
         if joins.dtype != np.int64 or joins.ndim != 2 or joins.shape[1] != 2 or state.ndim != 1:
             raise ValueError("a tree of another shape")

@@ -15,8 +15,8 @@ _ROLES = ("likelihood", "process")
 _ROWS = "rows"
 
 
-def to_parts(model: Mixture, rows: arrays.Rows) -> tuple[files.Header, files.Arrays]:
-    """Return the header and the arrays for a model and its rows."""
+def to_parts(model: Mixture, rows: arrays.Rows | None) -> tuple[files.Header, files.Arrays]:
+    """Return the header and the arrays for a model and its rows, if it keeps them."""
     header: files.Header = {}
     found: files.Arrays = {}
     for role, part in zip(_ROLES, (model.likelihood, model.process), strict=True):
@@ -25,7 +25,9 @@ def to_parts(model: Mixture, rows: arrays.Rows) -> tuple[files.Header, files.Arr
         header[role] = name
         header[f"{role}_parameters"] = {key: value for key, value in parameters.items() if key not in kept}
         found |= {f"{role}.{key}": value for key, value in kept.items()}
-    if isinstance(rows, arrays.SparseRows):
+    if rows is None:
+        header["rows"] = False
+    elif isinstance(rows, arrays.SparseRows):
         starts, columns, values, header["n_columns"] = rows
         found |= {f"{_ROWS}.starts": starts, f"{_ROWS}.columns": columns, f"{_ROWS}.values": values}
     else:
@@ -33,11 +35,12 @@ def to_parts(model: Mixture, rows: arrays.Rows) -> tuple[files.Header, files.Arr
     return header, found
 
 
-def from_parts(header: files.Header, found: files.Arrays) -> tuple[Mixture, arrays.Rows]:
-    """Return the model and the rows from header and arrays."""
+def from_parts(header: files.Header, found: files.Arrays) -> tuple[Mixture, arrays.Rows | None]:
+    """Return the model and the rows, if there are any, from header and arrays."""
     likelihood, process = (_pair(role, header, found) for role in _ROLES)
     model = Mixture._from_core(likelihood, process)
-    return model, _rows(header, found, model.likelihood)
+    has_rows = checks.flag("rows", header.get("rows", True))
+    return model, _rows(header, found, model.likelihood) if has_rows else None
 
 
 def _pair(role: str, header: files.Header, found: files.Arrays) -> tuple[str, dict[str, Any]]:

@@ -2,9 +2,8 @@
 
 import math
 import os
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,73 +13,18 @@ from stickbreak.errors import NotSupported
 from stickbreak.io import arrays, files, names
 from stickbreak.model.mixture import Mixture
 from stickbreak.result import parts, support
-
-# Maximum number of rows of `Trace.similarity`: the matrix has 800 MB.
-_MOST_SIMILAR = 10_000
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Draw:
-    """One draw of a chain, as passed to callbacks of `sample`.
-
-    Parameters
-    ----------
-    chain : int
-        Index of the chain, from 0.
-    index : int
-        Index of the draw, from 0.
-    seconds : float
-        Time since the chains began.
-    log_joint : float
-        log p(X, partition | hyper-parameters), in nats.
-    n_clusters : int
-        Number of clusters.
-    """
-
-    chain: int
-    index: int
-    seconds: float
-    log_joint: float
-    n_clusters: int
-
-    @classmethod
-    def _from_core(cls, event: dict[str, Any]) -> "Draw":
-        return cls(
-            chain=event["run"],
-            index=event["draw"],
-            seconds=event["seconds"],
-            log_joint=event["log_joint"],
-            n_clusters=event["n_clusters"],
-        )
+from stickbreak.result.diagnosing import Diagnosing
+from stickbreak.result.draws import Chains
+from stickbreak.result.mixing import Mixing
+from stickbreak.result.partitioning import LOSSES, Partitioning
 
 
-class Proposals(NamedTuple):
-    """Proposals of one kind: number made, accepted, and decided by a finite ratio, and the sum of log ratios."""
-
-    proposed: int
-    accepted: int
-    judged: int = 0
-    log_ratio: float = 0.0
-
-
-@dataclass(frozen=True)
-class Chains:
-    """The arrays of all chains, from the core or from a file."""
-
-    partitions: NDArray[np.int32]
-    log_joint: NDArray[np.float64]
-    n_clusters: NDArray[np.int64]
-    hyperparameters: dict[str, NDArray[np.float64]]
-    seconds: NDArray[np.float64]
-    proposals: dict[str, Proposals]
-    exact: bool = True
-
-
-class Trace:
+class Trace(Diagnosing, Partitioning, Mixing):
     """Draws of partitions from their posterior, as `sample` and `load` return them.
 
     n is the number of rows. All logarithms are natural, and log densities are in nats, in the units of the data. A
-    trace holds the rows that it was sampled for, because predictions need them; `save` writes them too.
+    trace holds the rows that it was sampled for, because predictions need them; `save` writes them too, unless it is
+    told not to.
 
     Examples
     --------
@@ -98,19 +42,15 @@ class Trace:
     def __init__(
         self,
         chains: Chains,
-        state: _core.SampledModel,
         model: Mixture,
-        rows: arrays.Rows,
+        sampled: tuple[_core.SampledModel, arrays.Rows] | None,
         column_names: names.Names | None = None,
     ) -> None:
         self._chains = chains
-        self._state = state
         self._model = model
-        self._rows = rows
+        self._sampled = sampled
         self._column_names = column_names
-        held: list[NDArray[Any]] = [chains.partitions, chains.log_joint, chains.n_clusters, chains.seconds]
-        for array in [*held, *chains.hyperparameters.values()]:
-            array.flags.writeable = False
+        self._estimates: dict[str, tuple[NDArray[np.int64], int]] = {}
 
     @property
     def model(self) -> Mixture:
@@ -126,9 +66,15 @@ class Trace:
     def partitions(self) -> NDArray[np.int32]:
         """The cluster of each row, shape (chains, draws, n): labels from 0, numbered by first appearance in each draw.
 
-        If it is larger than a gigabyte, it is a memory map of a temporary file.
+        With `keep_rows` of `sample`, only of the rows `kept_rows`, in their order and with the same labels. If it is
+        larger than a gigabyte, it is a memory map of a temporary file.
         """
         return self._chains.partitions
+
+    @property
+    def kept_rows(self) -> NDArray[np.int64] | None:
+        """The positions of the rows whose labels are kept; None for all rows."""
+        return self._chains.kept_rows
 
     @property
     def log_joint(self) -> NDArray[np.float64]:
@@ -145,12 +91,41 @@ class Trace:
 
         `log_joint` and `log_predictive` are densities with respect to volume on this subspace, as in `Fit.support`.
         """
-        return support.of(self._state)
+        return support.of(self._with_rows("support")[0])
 
     @property
     def n_clusters(self) -> NDArray[np.int64]:
         """The number of clusters of each draw, shape (chains, draws)."""
         return self._chains.n_clusters
+
+    @property
+    def largest_cluster(self) -> NDArray[np.int64]:
+        """The number of rows of the largest cluster of each draw, shape (chains, draws)."""
+        return self._chains.largest
+
+    def cluster_sizes(self, chain: int, draw: int) -> NDArray[np.int64]:
+        """Return the number of rows of each cluster of a draw, by label: of all rows, whatever labels are kept.
+
+        Parameters
+        ----------
+        chain, draw : int
+            The draw, from 0.
+
+        Returns
+        -------
+        ndarray of int64, shape (K,)
+            They add up to n.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument
+            There is no such chain or draw.
+        """
+        chains, draws = self.n_clusters.shape
+        of_chain = checks.integer("chain", chain, minimum=0, maximum=chains - 1)
+        index = of_chain * draws + checks.integer("draw", draw, minimum=0, maximum=draws - 1)
+        first, last = self._chains.starts[index : index + 2]
+        return self._chains.sizes[first:last]
 
     @property
     def hyperparameters(self) -> dict[str, NDArray[np.float64]]:
@@ -190,58 +165,14 @@ class Trace:
         """
         return {name: n.log_ratio / n.judged if n.judged else math.nan for name, n in self._chains.proposals.items()}
 
-    def ess(self, name: str = "log_joint") -> float:
-        """Return the effective sample size of a quantity over all chains.
-
-        The bulk effective sample size [1]_ of rank-normalised draws, on split chains, by Geyer's initial monotone
-        sequence. It is defined only for quantities that do not depend on the labels of clusters.
+    def to_arviz(self, *, log_likelihood: bool = False) -> Any:
+        """Return the draws for ArviZ by chain and draw: all quantities that `ess` knows; `log_joint` is in nats.
 
         Parameters
         ----------
-        name : str
-            "log_joint", "n_clusters", or a name in `hyperparameters`.
-
-        Returns
-        -------
-        float
-            The effective number of draws; nan if all draws are equal or there are fewer than four per chain.
-
-        Raises
-        ------
-        InvalidType, InvalidArgument
-            `name` is not one of these names.
-
-        References
-        ----------
-        .. [1] Vehtari, A., Gelman, A., Simpson, D., Carpenter, B. and Bürkner, P.-C. (2021). Rank-normalization,
-               folding, and localization: an improved R-hat. Bayesian Analysis 16(2).
-        """
-        return _core.ess(self._quantity(name))
-
-    def rhat(self, name: str = "log_joint") -> float:
-        """Return R-hat of a quantity: how much chains differ from each other, 1 if they agree.
-
-        The larger of the R-hat of ranks and of folded ranks, on split chains (Vehtari et al. 2021, as in `ess`).
-
-        Parameters
-        ----------
-        name : str
-            As in `ess`.
-
-        Returns
-        -------
-        float
-            R-hat; nan as in `ess`.
-
-        Raises
-        ------
-        InvalidType, InvalidArgument
-            `name` is not one of these names.
-        """
-        return _core.rhat(self._quantity(name))
-
-    def to_arviz(self) -> Any:
-        """Return the draws for ArviZ: `n_clusters`, `log_joint` (nats) and the hyperparameters, by chain and draw.
+        log_likelihood : bool
+            Whether to add the group `log_likelihood`, whose "rows" is `log_likelihood` of every row, for
+            `arviz.loo`. It has chains x draws x n numbers.
 
         Returns
         -------
@@ -251,8 +182,10 @@ class Trace:
 
         Raises
         ------
+        InvalidType, InvalidArgument
+            `log_likelihood` is not True or False, or its numbers do not fit in memory.
         NotSupported
-            ArviZ is not installed.
+            ArviZ is not installed, or as in `log_likelihood`.
 
         Examples
         --------
@@ -264,59 +197,18 @@ class Trace:
         >>> trace.to_arviz().posterior["n_clusters"].shape  # doctest: +SKIP
         (2, 20)
         """
+        with_rows = checks.flag("log_likelihood", log_likelihood)
         try:
             import arviz
         except ImportError as error:
             raise NotSupported("ArviZ is not installed: pip install arviz") from error
-        posterior = {"n_clusters": self.n_clusters, "log_joint": self.log_joint, **self.hyperparameters}
+        groups: dict[str, dict[str, NDArray[Any]]] = {"posterior": self._quantities()}
+        if with_rows:
+            groups["log_likelihood"] = {"rows": self.log_likelihood()}
         is_old = int(arviz.__version__.split(".")[0]) == 0
-        found = arviz.from_dict(posterior=posterior) if is_old else arviz.from_dict({"posterior": posterior})
-        found.posterior.attrs["exact"] = int(self.exact)
+        found = arviz.from_dict(**groups) if is_old else arviz.from_dict(groups)
+        found.posterior.attrs["exact"] = int(self._chains.exact)
         return found
-
-    def similarity(self, rows: ArrayLike | None = None, *, threads: int | None = None) -> NDArray[np.float64]:
-        """Return how often two rows are in the same cluster, over all draws of all chains.
-
-        Parameters
-        ----------
-        rows : array_like of int, shape (m,), optional
-            Positions of rows, 10,000 at most. Default: all n rows.
-        threads : int, optional
-            The number of threads. Default: one for every core.
-
-        Returns
-        -------
-        ndarray of float64, shape (m, m)
-            Fractions from 0 to 1, symmetric, 1 on the diagonal.
-
-        Raises
-        ------
-        InvalidType, InvalidArgument
-            `rows` or `threads` is not as described.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import stickbreak as sb
-        >>> X = np.random.default_rng(0).normal([[-9.0], [9.0]], size=(2, 10)).reshape(-1, 1)
-        >>> model = sb.Mixture(likelihood=sb.Gaussian())
-        >>> trace = sb.sample(model, X, draws=20, warmup=10, chains=1)
-        >>> near, far = trace.similarity([0, 1, 10])[0, 1:]
-        >>> bool(near > far)
-        True
-        """
-        n = self.partitions.shape[-1]
-        allowed = f"positions of rows from 0 to {n - 1}, {_MOST_SIMILAR} at most"
-        chosen = arrays.as_array(range(n) if rows is None else rows, "rows", allowed)
-        if chosen.ndim != 1 or (chosen.dtype.kind not in "iu" and chosen.size):
-            raise checks.invalid_type("rows", checks.describe(chosen), allowed)
-        if not 0 < len(chosen) <= _MOST_SIMILAR:
-            raise checks.invalid_argument("rows", f"{len(chosen)} rows", allowed)
-        outside = chosen[(chosen < 0) | (chosen >= n)]
-        if outside.size:
-            raise checks.invalid_argument("rows", f"{outside[0]}", allowed)
-        labels = self.partitions.reshape(-1, n).take(chosen.tolist(), axis=1)
-        return _core.similarity(labels, checks.threads(threads))
 
     def log_predictive(self, X: ArrayLike, *, threads: int | None = None) -> NDArray[np.float64]:
         r"""Return the log of the posterior predictive density of each row.
@@ -344,51 +236,69 @@ class Trace:
         ------
         InvalidType, InvalidArgument
             `X` or `threads` is not as described.
+        NotSupported
+            The trace has no rows, or not the labels of all rows.
         """
-        rows, threads = self._new_rows(X), checks.threads(threads)
-        draws, traced = self.partitions, self._traced()
-        values, off = self._state.log_predictive(self._rows, draws, traced, rows, threads)
+        state, own = self._whole("log_predictive")
+        rows, threads = self._new_rows(X, own), checks.threads(threads)
+        values, off = state.log_predictive(own, self.partitions, self._traced(state), rows, threads)
         values[off] = -np.inf
         return values
 
-    def predict(self, X: ArrayLike, *, threads: int | None = None) -> NDArray[np.int64]:
-        """Return the cluster that each row most probably joins, in the draw with the highest `log_joint`.
+    def predict(
+        self, X: ArrayLike, *, loss: Literal["vi", "binder", "map"] = "vi", threads: int | None = None
+    ) -> NDArray[np.int64]:
+        """Return the cluster of `point_estimate` that each row most probably joins.
+
+        Learned parameters of the process are those of the draw that is nearest to the estimate.
 
         Parameters
         ----------
         X : array_like of shape (m, D)
             The rows.
+        loss : {"vi", "binder", "map"}
+            The loss of the estimate. Each estimate is made once.
         threads : int, optional
             The number of threads. Default: one for every core.
 
         Returns
         -------
         ndarray of int64, shape (m,)
-            Labels of that draw; the number of clusters stands for a new cluster.
+            Labels of the estimate; its number of clusters stands for a new cluster.
 
         Raises
         ------
         InvalidType, InvalidArgument
-            `X` or `threads` is not as described.
-        """
-        rows, threads = self._new_rows(X), checks.threads(threads)
-        chain, draw = divmod(int(self.log_joint.argmax()), self.log_joint.shape[1])
-        labels = np.ascontiguousarray(self.partitions[chain, draw])
-        traced = self._traced().reshape(*self.log_joint.shape, -1)[chain, draw]
-        return self._state.predict(self._rows, labels, np.ascontiguousarray(traced), rows, threads)[0]
+            An argument is not as described.
+        NotSupported
+            The trace has no rows, or not the labels of all rows.
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the trace with its rows to a file, which `load` reads.
+        Warns
+        -----
+        BiasWarning
+            The draws are those of ``TreeGuided(exact=False)``.
+        """
+        state, own = self._whole("predict")
+        rows, threads = self._new_rows(X, own), checks.threads(threads)
+        labels, nearest = self._estimate(checks.word("loss", loss, LOSSES), threads)
+        traced = self._traced(state).reshape(self.log_joint.size, -1)[nearest]
+        return state.predict(own, labels.astype(np.int32), np.ascontiguousarray(traced), rows, threads)[0]
+
+    def save(self, path: str | os.PathLike[str], *, rows: bool = True) -> None:
+        """Write the trace to a file, which `load` reads.
 
         Parameters
         ----------
         path : str or path-like
             Where to write; an existing file is replaced only when the new one is complete.
+        rows : bool
+            Whether the file has the rows. Without them it is smaller and does not give the data away, and what needs
+            rows is not supported by what `load` returns: `log_predictive`, `predict` and `support`.
 
         Raises
         ------
         InvalidType, InvalidArgument
-            `path` is not a path, or is empty.
+            `path` is not a path, or is empty; `rows` is not True or False.
         ModelFileError
             The file cannot be written.
 
@@ -406,90 +316,44 @@ class Trace:
         >>> bool((again.partitions == trace.partitions).all())
         True
         """
-        files.write(path, *self._to_parts(), kind=files.TRACE)
+        files.write(path, *self._to_parts(rows=checks.flag("rows", rows)), kind=files.TRACE)
 
-    def _quantity(self, name: object) -> NDArray[np.float64]:
-        known = {"log_joint": self.log_joint, "n_clusters": self.n_clusters, **self._chains.hyperparameters}
-        values = known[checks.word("name", name, list(known))]
-        return np.ascontiguousarray(values, dtype=np.float64)
+    def _estimate(self, loss: str, threads: int | None) -> tuple[NDArray[np.int64], int]:
+        """Return the labels of a point estimate, and the index of the draw that is nearest to it."""
+        known = self._estimates.get(loss)
+        if known is None:
+            found = self.point_estimate(loss, threads=threads)  # type: ignore[arg-type]
+            nearest = self.log_joint.argmax() if loss == "map" else self._distances(found, threads).argmin()
+            known = self._estimates[loss] = found.labels, int(nearest)
+        return known
 
-    def _traced(self) -> NDArray[np.float64]:
-        """Return the learned parameters of all draws, concatenated."""
-        names = self._state.names
-        if not names:
-            return np.zeros(0)
-        return np.ascontiguousarray(np.stack([self._chains.hyperparameters[name] for name in names], axis=-1)).ravel()
-
-    def _new_rows(self, X: object) -> arrays.Rows:
-        data = names.named(X, "X", self._column_names).data
-        return arrays.rows(data, "X", likelihood=type(self.model.likelihood), n_columns=self._rows.shape[1])
-
-    def _to_parts(self) -> tuple[files.Header, files.Arrays]:
-        chains = self._chains
-        header: files.Header = {
-            "proposals": {name: list(found) for name, found in chains.proposals.items()},
-            "exact": chains.exact,
-        }
+    def _to_parts(self, *, rows: bool = True) -> tuple[files.Header, files.Arrays]:
+        header, found = self._chains.to_parts()
         if self._column_names is not None:
             header["column_names"] = list(self._column_names)
-        found: files.Arrays = {
-            "partitions": chains.partitions,
-            "log_joint": chains.log_joint,
-            "n_clusters": chains.n_clusters,
-            "seconds": chains.seconds,
-        }
-        found |= {f"hyperparameters.{name}": array for name, array in chains.hyperparameters.items()}
-        own_header, model_arrays = parts.to_parts(self.model, self._rows)
-        header, found = header | own_header, found | model_arrays
-        return header, found
+        own = None if self._sampled is None or not rows else self._sampled[1]
+        own_header, model_arrays = parts.to_parts(self.model, own)
+        return header | own_header, found | model_arrays
 
     @classmethod
     def _from_parts(cls, header: files.Header, found: files.Arrays) -> "Trace":
         model, rows = parts.from_parts(header, found)
+        column_names = header.get("column_names")
+        if rows is None:
+            chains = Chains.from_parts(header, found, None)
+            return cls(chains, model, None, names.of_file(column_names, None))
         state = _core.SampledModel.from_parts(model.likelihood._to_core(), model.process._to_core(), rows)
-        proposals = checks.instance("proposals", header["proposals"], dict, "an object")
-        chains = Chains(
-            partitions=found["partitions"],
-            log_joint=found["log_joint"],
-            n_clusters=found["n_clusters"],
-            hyperparameters={name: found[f"hyperparameters.{name}"] for name in state.names},
-            seconds=found["seconds"],
-            proposals={name: _proposals(name, counts) for name, counts in proposals.items()},
-            exact=checks.flag("exact", header.get("exact", True)),
-        )
-        _check(chains, rows.shape[0])
-        return cls(chains, state, model, rows, names.of_file(header.get("column_names"), rows.shape[1]))
+        chains = Chains.from_parts(header, found, rows.shape[0])
+        if set(state.names) != set(chains.hyperparameters):
+            raise ValueError("learned parameters that are not those of the process")
+        return cls(chains, model, (state, rows), names.of_file(column_names, rows.shape[1]))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Trace._from_parts, self._to_parts()
 
     def __repr__(self) -> str:
-        chains, draws, n = self.partitions.shape
+        chains, draws, kept = self.partitions.shape
         kind = "" if self.exact else "search "
+        of = f"{self._chains.n_rows} rows" + ("" if self.kept_rows is None else f", with the labels of {kept}")
         columns = "" if self._column_names is None else f" with the columns {names.shown(self._column_names)}"
-        return f"<Trace of {chains} {kind}chains, {draws} draws each, of partitions of {n} rows{columns}>"
-
-
-def _proposals(name: str, found: object) -> Proposals:
-    """Read the counts of one kind of proposal from a file; older files have only the first two."""
-    counts = checks.instance(f"proposals[{name!r}]", found, list, "a list")
-    fits = (isinstance(count, float) or (isinstance(count, int) and abs(count) < 2**63) for count in counts)
-    if len(counts) not in (2, 4) or not all(fits):
-        raise checks.invalid_argument(f"proposals[{name!r}]", repr(counts), "two or four numbers")
-    return Proposals(*counts)
-
-
-def _check(chains: Chains, n_rows: int) -> None:
-    """Refuse inconsistent arrays from a file."""
-    shape = chains.log_joint.shape
-    fits = len(shape) == 2 and 0 not in shape and chains.partitions.shape == (*shape, n_rows)
-    fits &= all(array.shape == shape for array in (chains.n_clusters, *chains.hyperparameters.values()))
-    fits &= chains.partitions.dtype == np.int32 and chains.n_clusters.dtype == np.int64
-    fits &= chains.seconds.shape == shape[:1]
-    numbers = (chains.log_joint, chains.seconds, *chains.hyperparameters.values())
-    fits &= all(array.dtype == np.float64 for array in numbers)
-    if not fits:
-        raise ValueError("arrays of draws with inconsistent shapes or types")
-    labels = chains.partitions
-    if n_rows == 0 or (labels.min(-1) != 0).any() or (labels.max(-1) + 1 != chains.n_clusters).any():
-        raise ValueError("labels that do not match the numbers of clusters")
+        return f"<Trace of {chains} {kind}chains, {draws} draws each, of partitions of {of}{columns}>"

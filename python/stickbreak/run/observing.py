@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from stickbreak.result.draws import Draw
 from stickbreak.result.history import Record
-from stickbreak.result.trace import Draw
 from stickbreak.run.checkpoints import CheckpointFile, Resumed
 from stickbreak.run.progress import ProgressBar, SweepBar
 

@@ -14,12 +14,14 @@ from stickbreak import _core, checks
 from stickbreak.errors import CheckpointError, InvalidArgument, TruncationWarning
 from stickbreak.io import arrays, streams
 from stickbreak.io.names import Names, naming, with_column
+from stickbreak.io.positions import distinct
 from stickbreak.io.requests import ChainPlan
 from stickbreak.model.likelihoods import Likelihood
 from stickbreak.model.mixture import Mixture
 from stickbreak.result import support
+from stickbreak.result.draws import Chains, Draw, Proposals
 from stickbreak.result.fit import Fit
-from stickbreak.result.trace import Chains, Draw, Proposals, Trace
+from stickbreak.result.trace import Trace
 from stickbreak.run.algorithms import Memoized
 from stickbreak.run.checkpoints import Checkpoint
 from stickbreak.run.converging import ran_out, warn_of
@@ -50,6 +52,7 @@ def sample(
     chains: int = 4,
     thin: int = 1,
     init: str | ArrayLike | Fit | None = None,
+    keep_rows: ArrayLike | None = None,
     seed: int = 0,
     threads: int | None = None,
     progress: bool | None = None,
@@ -99,6 +102,10 @@ def sample(
         rows are equal. Or integer labels of shape (n,), or a fit: the most probable components of the rows. Default:
         "ibhc" for `TreeGuided`, "fit" for `BlockedGibbs` (where small clusters share the last of its components) and
         `Slice`, else "single".
+    keep_rows : array_like of int, shape (m,), optional
+        Positions of rows, each at most once. The trace keeps the labels of these rows only; sizes of clusters count all
+        rows. 1,000 draws of a million rows take 4 GB for each chain. Without the labels of all rows a trace has no
+        `log_predictive` and no `predict`. Default: all rows.
     seed : int
         Decides every random choice; 0 to 2**64 - 1.
     threads : int, optional
@@ -169,6 +176,7 @@ def sample(
         "chains": checks.integer("chains", chains, minimum=1, maximum=10_000),
         "seed": checks.seed(seed),
         "max_seconds": None if max_seconds is None else checks.non_negative("max_seconds", max_seconds, ", or None"),
+        "keep_rows": None,
         "threads": checks.threads(threads),
     }
     if progress is not None:
@@ -177,13 +185,15 @@ def sample(
     with checkpoint_file(checkpoint, "sample", [plan["seed"]]) or nullcontext() as file:
         given = read(data, model, init=init, file=file, minimum=1)
         rows = own_rows(given, "data", copy=not chosen._in_place)
+        kept = None if keep_rows is None else distinct(keep_rows, "keep_rows", rows.shape[0])
+        plan["keep_rows"] = None if kept is None else kept.astype(np.uint32)
         _core.check_model(model.likelihood._to_core(), model.process._to_core())
         start = _default_start(chosen) if init is None else _start(init, rows, data)
         resumed = None if file is None else file.read(rows.shape[0])
         likelihood, start, fit = _estimated(model, data, rows, start, given, plan)
         if init is None and isinstance(chosen, BlockedGibbs) and chosen.truncation and not isinstance(start, str):
             start = _core.cut_to_clusters(start.astype(np.uint32), chosen.truncation)
-        room = _room(plan["chains"], plan["draws"], rows.shape[0])
+        room = _room(plan["chains"], plan["draws"], rows.shape[0] if kept is None else len(kept))
         bar = sweep_bar(progress, plan["chains"], plan["warmup"] + plan["draws"] * plan["thin"])
         observer = Observer(functions, bar, file, resumed)
         try:
@@ -204,18 +214,24 @@ def sample(
             observer.close()
     if fit is None:
         warn_of_columns(state, given.names)
-    n_sweeps, n_reached, *_ = found["proposals"].pop("last_tenth", (0, 0))
-    if n_reached > _OFTEN * n_sweeps:
-        text = f"the last tenth of the components had rows in {n_reached} of {n_sweeps} sweeps, so that the truncation"
-        suggestions = ("a larger truncation", "Slice()")
-        warnings.warn(TruncationWarning(f"{text} matters", suggestions=suggestions), stacklevel=2)
+    _warn_of_truncation(found["proposals"].pop("last_tenth", (0, 0)))
     filled = Mixture(likelihood=Likelihood._from_core(*state.likelihood), process=model.process)
     exact = not isinstance(chosen, TreeGuided) or chosen.exact
-    trace = Trace(replace(_chains(found, room, plan["chains"]), exact=exact), state, filled, rows, given.names)
+    arrays_of_chains = replace(_chains(found, room, plan["chains"]), kept_rows=kept, exact=exact)
+    trace = Trace(arrays_of_chains, filled, (state, rows), given.names)
     if found["error"] is not None:
         found["error"].trace = trace
         raise found["error"]
     return trace
+
+
+def _warn_of_truncation(last_tenth: tuple[int, ...]) -> None:
+    """Warn if a larger share of the sweeps than `_OFTEN` has reached the last tenth of the components."""
+    n_sweeps, n_reached, *_ = last_tenth
+    if n_reached > _OFTEN * n_sweeps:
+        text = f"the last tenth of the components had rows in {n_reached} of {n_sweeps} sweeps, so that the truncation"
+        suggestions = ("a larger truncation", "Slice()")
+        warnings.warn(TruncationWarning(f"{text} matters", suggestions=suggestions), stacklevel=3)
 
 
 def _estimated(
@@ -301,7 +317,7 @@ def _room(chains: int, draws: int, n: int) -> NDArray[np.int32]:
         found = (
             f"{draws}, for which {4 * math.prod(shape):.3g} bytes of labels do not fit in memory or on disk ({error})"
         )
-        raise checks.invalid_argument("draws", found, "fewer, or thinned by `thin`") from error
+        raise checks.invalid_argument("draws", found, "fewer, or thinned by `thin`; or `keep_rows`") from error
 
 
 def _chains(found: dict[str, Any], room: NDArray[np.int32], chains: int) -> Chains:
@@ -311,6 +327,7 @@ def _chains(found: dict[str, Any], room: NDArray[np.int32], chains: int) -> Chai
         partitions=room[:, :draws] if draws == room.shape[1] else room[:, :draws].copy(),
         log_joint=found["log_joint"].reshape(chains, draws),
         n_clusters=found["n_clusters"].reshape(chains, draws),
+        sizes=found["sizes"],
         hyperparameters={name: traced[..., column].copy() for column, name in enumerate(names)},
         seconds=found["seconds"],
         proposals={name: Proposals(*counts) for name, counts in found["proposals"].items()},

@@ -19,7 +19,7 @@ use crate::rng::{Generator, Purpose, key};
 use crate::room::check_room;
 
 pub use blocked::BlockedGibbs;
-use field::{Field, PassSpace};
+pub(super) use field::{Field, PassSpace};
 pub use slice::Slice;
 use state::LabelState;
 

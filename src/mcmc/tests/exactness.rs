@@ -133,6 +133,9 @@ impl Partitions for Off {
     fn log_rest(&self, all: Occupancy, state: &ProcessState) -> f64 {
         self.law.log_rest(all, state) + self.rest * all.blocks as f64
     }
+    fn draw_weights(&self, sizes: &[usize], state: &ProcessState, draws: &mut dyn Draws) -> Vec<f64> {
+        self.law.draw_weights(sizes, state, draws)
+    }
     fn update(&self, sizes: &[usize], state: &mut ProcessState, draws: &mut dyn Draws) {
         self.law.update(sizes, state, draws);
     }

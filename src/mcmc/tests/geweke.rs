@@ -117,7 +117,7 @@ fn scores(case: &Case, sampler: &dyn Collapsed, carries: bool) -> [f64; 6] {
         let plan = ChainPlan { draws: 1, warmup: sweep, thin: 1, chains: 1, seed: 23, limit: None };
         let (identity, started) = (Identity::default(), Instant::now());
         let chains = &CollapsedChains { target, sampler, labels: first };
-        let sampling = Sampling { chains, plan, started, identity };
+        let sampling = Sampling { chains, plan, kept: None, started, identity };
         let state = Box::new(chains.chain(state));
         let resumed = ChainStart { state, sweep, draws: ChainDraws::default(), labels: Vec::new() };
         let last = Last::default();

@@ -23,12 +23,23 @@ use crate::special::log_sum_exp;
 const PLAN: ChainPlan = ChainPlan { draws: 40, warmup: 5, thin: 2, chains: 3, seed: 7, limit: None };
 
 fn run(target: Target, sampler: &dyn Collapsed, plan: ChainPlan, threads: usize) -> (Vec<i32>, Vec<ChainDraws>) {
-    let n = target.n_rows();
+    run_keeping(None, target, sampler, plan, threads)
+}
+
+/// As `run`, with the labels of some rows only.
+fn run_keeping(
+    kept: Option<&[u32]>,
+    target: Target,
+    sampler: &dyn Collapsed,
+    plan: ChainPlan,
+    threads: usize,
+) -> (Vec<i32>, Vec<ChainDraws>) {
+    let n = kept.map_or(target.n_rows(), <[u32]>::len);
     let mut partitions = vec![-1; plan.chains * plan.draws * n];
     let labels = Start::Single.labels(&target, 0, &Cancel::default()).expect("as many");
     let (identity, started) = (Identity::default(), Instant::now());
     let chains = &CollapsedChains { target, sampler, labels };
-    let sampling = Sampling { chains, plan, started, identity };
+    let sampling = Sampling { chains, plan, kept, started, identity };
     let outcome = with_threads(Some(threads), || sampling.run(&mut partitions, None, &(), &Cancel::default()));
     (partitions, outcome.and_then(|outcome| outcome).expect("small").draws)
 }
@@ -45,6 +56,29 @@ fn threads_change_no_bit_and_chains_differ() {
     }
     assert_ne!(one[..240], one[240..480]);
     assert!(one.chunks_exact(6).all(|labels| labels[0] == 0));
+}
+
+/// Labels of some rows are those of the whole draw, and the sizes of clusters count all rows.
+#[test]
+fn kept_rows_are_those_of_whole_draws() {
+    let sampler = CollapsedGibbs::default();
+    let (all, draws) = run(points(dirichlet(0.8), 6), &sampler, PLAN, 1);
+    let (some, others) = run_keeping(Some(&[4, 1]), points(dirichlet(0.8), 6), &sampler, PLAN, 1);
+    let expected: Vec<i32> = all.chunks_exact(6).flat_map(|labels| [labels[4], labels[1]]).collect();
+    assert_eq!(some, expected);
+    let mut labellings = all.chunks_exact(6);
+    for (of_chain, other) in draws.iter().zip(&others) {
+        assert_eq!((&of_chain.log_joint, &of_chain.sizes), (&other.log_joint, &other.sizes));
+        let mut sizes = &*of_chain.sizes;
+        for (&n_clusters, labels) in of_chain.n_clusters.iter().zip(&mut labellings) {
+            let of_draw;
+            (of_draw, sizes) = sizes.split_at(n_clusters as usize);
+            for (label, &size) in of_draw.iter().enumerate() {
+                assert_eq!(labels.iter().filter(|&&own| usize::try_from(own) == Ok(label)).count(), size as usize);
+            }
+        }
+        assert!(sizes.is_empty());
+    }
 }
 
 #[test]
@@ -119,7 +153,7 @@ fn a_chain_that_is_stopped_keeps_its_draws() {
     let stopped = |plan: ChainPlan, n_sweeps: usize| {
         let mut partitions = vec![-1; plan.chains * plan.draws * 6];
         let (identity, started) = (Identity::default(), Instant::now());
-        let sampling = Sampling { chains, plan, started, identity };
+        let sampling = Sampling { chains, plan, kept: None, started, identity };
         let outcome =
             with_threads(Some(1), || sampling.run(&mut partitions, None, &Stops(n_sweeps), &Cancel::default()));
         outcome
@@ -206,12 +240,19 @@ fn a_resumed_run_equals_an_uninterrupted_one() {
     let grounds = Grounds::for_sampler(&specification(gaussian(2), process), &rows, &Cancel::default()).expect("valid");
     let target = grounds.target(&rows).expect("closed");
     let chains = &CollapsedChains { target, sampler: &CollapsedGibbs::default(), labels: vec![0; 6] };
-    let of = |plan| {
-        let identity = checkpoint::identity(chains, "CollapsedGibbs", plan, &grounds);
-        Sampling { chains, plan, started: Instant::now(), identity }
-    };
+    for kept in [None, Some(&[5, 2, 3][..])] {
+        let of = |plan| {
+            let identity = checkpoint::identity(chains, "CollapsedGibbs", plan, kept, &grounds);
+            Sampling { chains, plan, kept, started: Instant::now(), identity }
+        };
+        check_resuming(&of);
+    }
+}
+
+/// Runs and continues chains that `of` makes of a plan.
+fn check_resuming<'a>(of: &dyn Fn(ChainPlan) -> Sampling<'a>) {
     let run = |plan: ChainPlan, resumed, observer: &dyn Observer| {
-        let mut partitions = vec![-1; plan.chains * plan.draws * 6];
+        let mut partitions = vec![-1; plan.chains * plan.draws * of(plan).n_kept()];
         let draws = of(plan).run(&mut partitions, resumed, observer, &Cancel::default()).expect("small").draws;
         (partitions, draws.into_iter().map(|of_chain| ChainDraws { seconds: 0.0, ..of_chain }).collect::<Vec<_>>())
     };

@@ -484,3 +484,42 @@ proptest! {
         }
     }
 }
+
+/// The means of weights and of their products are the probabilities that the next unit, or the next two, join these
+/// blocks.
+#[test]
+fn drawn_weights_are_those_of_the_next_units() {
+    let (sizes, n) = ([3, 1, 4], 20_000_u32);
+    for (index, (name, law)) in all().into_iter().enumerate() {
+        let state = law.start(false).expect("without auxiliary values");
+        if law.log_probability(&sizes, &state) == f64::NEG_INFINITY {
+            continue;
+        }
+        let log_probability = |added: &[usize]| {
+            let mut sizes = sizes.to_vec();
+            for &block in added {
+                if block == sizes.len() {
+                    sizes.push(0);
+                }
+                sizes[block] += 1;
+            }
+            law.log_probability(&sizes, &state)
+        };
+        let mut generator = stream(12, Purpose::Weights, index as u64);
+        let mut drawn = Vec::new();
+        for _ in 0..n {
+            let log_weights = law.draw_weights(&sizes, &state, &mut generator);
+            let total = log_sum_exp(&log_weights);
+            drawn.push(log_weights.iter().map(|weight| (weight - total).exp()).collect::<Vec<_>>());
+        }
+        for added in [&[0][..], &[1], &[2], &[3], &[0, 1], &[2, 2], &[1, 3]] {
+            let expected = (log_probability(added) - log_probability(&[])).exp();
+            let values: Vec<f64> =
+                drawn.iter().map(|weights| added.iter().map(|&block| weights[block]).product()).collect();
+            let mean = values.iter().sum::<f64>() / f64::from(n);
+            let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / f64::from(n);
+            let error = (variance / f64::from(n)).sqrt();
+            assert!((mean - expected).abs() <= 5.0 * error + 1e-14, "{name}, {added:?}: {mean} {expected} {error}");
+        }
+    }
+}

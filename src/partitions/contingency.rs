@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use crate::partitions::Loss;
+
 /// The numbers of rows by label of one and of the other labelling, without empty cells. Labels may be any numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Contingency {
@@ -28,11 +30,6 @@ fn numbered(labels: &[u32]) -> (Vec<u64>, Vec<f64>) {
     (numbered, sizes)
 }
 
-/// Number of pairs of this many rows.
-fn pairs(count: f64) -> f64 {
-    count * (count - 1.0) / 2.0
-}
-
 impl Contingency {
     /// Counts two labellings of equal length.
     pub fn new(one: &[u32], other: &[u32]) -> Self {
@@ -44,37 +41,27 @@ impl Contingency {
         Self { n: one.len() as f64, cells, margins: [of_one, of_other] }
     }
 
-    /// Numbers of pairs of rows that share a label in both, in one, and in the other.
-    fn together(&self) -> (f64, [f64; 2]) {
-        let sum = |counts: &[f64]| counts.iter().copied().map(pairs).sum::<f64>();
+    /// Sums of the weights of a loss over the cells, over the labels of one, and over those of the other.
+    fn sums(&self, loss: Loss) -> (f64, [f64; 2]) {
+        let sum = |counts: &[f64]| counts.iter().map(|&count| loss.weight(count)).sum::<f64>();
         (sum(&self.cells), [sum(&self.margins[0]), sum(&self.margins[1])])
+    }
+
+    /// The loss of one labelling where the other is true.
+    pub fn loss(&self, loss: Loss) -> f64 {
+        let (both, [of_one, of_other]) = self.sums(loss);
+        ((of_one + of_other - 2.0 * both) / loss.unit(self.n)).max(0.0)
     }
 
     /// The adjusted Rand index (Hubert & Arabie 1985): 1 if they are the same, 0 on average if they have nothing to do
     /// with each other.
     pub fn adjusted_rand(&self) -> f64 {
-        let (both, [of_one, of_other]) = self.together();
-        let expected = of_one * of_other / pairs(self.n).max(1.0);
+        // Binder's weights count pairs of rows.
+        let (both, [of_one, of_other]) = self.sums(Loss::Binder);
+        let expected = of_one * of_other / Loss::Binder.weight(self.n).max(1.0);
         let most = f64::midpoint(of_one, of_other);
         // Only two labellings of one cluster, or of single rows, leave nothing to adjust.
         if most == expected { 1.0 } else { (both - expected) / (most - expected) }
-    }
-
-    /// Binder's loss: the number of pairs of rows that are together in one labelling only.
-    pub fn binder(&self) -> f64 {
-        let (both, [of_one, of_other]) = self.together();
-        of_one + of_other - 2.0 * both
-    }
-
-    /// The variation of information, nats (Meila 2007): the entropies of each labelling given the other, added up. A
-    /// metric, from 0 to ln n.
-    pub fn variation_of_information(&self) -> f64 {
-        if self.n == 0.0 {
-            return 0.0;
-        }
-        let sum = |counts: &[f64]| counts.iter().map(|count| count * count.ln()).sum::<f64>();
-        let distance = sum(&self.margins[0]) + sum(&self.margins[1]) - 2.0 * sum(&self.cells);
-        (distance / self.n).max(0.0)
     }
 }
 
@@ -93,10 +80,10 @@ mod tests {
         assert!((ari(&[0, 0, 1, 1], &[0, 1, 0, 1]) + 0.5).abs() < 1e-15);
         assert_eq!(ari(&[0, 0, 0], &[0, 0, 0]).to_bits(), 1.0_f64.to_bits());
         let crossed = Contingency::new(&[0, 0, 9, 9], &[7, 3, 7, 3]);
-        assert!((crossed.variation_of_information() - 2.0 * 2.0_f64.ln()).abs() < 1e-15);
-        assert_eq!(crossed.binder().to_bits(), 4.0_f64.to_bits());
+        assert!((crossed.loss(Loss::Variation) - 2.0 * 2.0_f64.ln()).abs() < 1e-15);
+        assert_eq!(crossed.loss(Loss::Binder).to_bits(), 4.0_f64.to_bits());
         let singles = Contingency::new(&[0, 1, 2, 3, 4], &[0; 5]);
-        assert!((singles.variation_of_information() - 5.0_f64.ln()).abs() < 1e-15);
+        assert!((singles.loss(Loss::Variation) - 5.0_f64.ln()).abs() < 1e-15);
     }
 
     fn labels() -> impl Strategy<Value = (Vec<u32>, Vec<u32>, Vec<u32>)> {
@@ -113,14 +100,14 @@ mod tests {
         fn losses_are_metrics((a, b, c) in labels()) {
             let renamed: Vec<u32> = a.iter().map(|label| 17 - 3 * label).collect();
             let (same, other) = (Contingency::new(&a, &renamed), Contingency::new(&renamed, &b));
-            prop_assert!(same.variation_of_information() < 1e-14 && same.binder() == 0.0);
+            prop_assert!(same.loss(Loss::Variation) < 1e-14 && same.loss(Loss::Binder) == 0.0);
             prop_assert_eq!(same.adjusted_rand(), 1.0);
             let plain = Contingency::new(&a, &b);
             prop_assert_eq!(plain.adjusted_rand(), other.adjusted_rand());
-            for loss in [Contingency::variation_of_information, Contingency::binder] {
-                let of = |one: &[u32], other: &[u32]| loss(&Contingency::new(one, other));
+            for loss in [Loss::Variation, Loss::Binder] {
+                let of = |one: &[u32], other: &[u32]| Contingency::new(one, other).loss(loss);
                 prop_assert!((of(&a, &b) - of(&b, &a)).abs() < 1e-12);
-                prop_assert!((loss(&other) - of(&a, &b)).abs() < 1e-12);
+                prop_assert!((other.loss(loss) - of(&a, &b)).abs() < 1e-12);
                 prop_assert!(of(&a, &c) <= of(&a, &b) + of(&b, &c) + 1e-12);
             }
         }
@@ -130,7 +117,7 @@ mod tests {
         fn binder_counts_pairs((a, b, _) in labels()) {
             let differ = |i: usize, j: usize| u32::from((a[i] == a[j]) != (b[i] == b[j]));
             let count: u32 = (0..a.len()).flat_map(|j| (0..j).map(move |i| differ(i, j))).sum();
-            prop_assert_eq!(Contingency::new(&a, &b).binder(), f64::from(count));
+            prop_assert_eq!(Contingency::new(&a, &b).loss(Loss::Binder), f64::from(count));
         }
     }
 }

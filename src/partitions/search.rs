@@ -1,0 +1,193 @@
+//! The partition of the lowest expected loss over draws, by a greedy search in the manner of Dahl, Johnson & Mueller
+//! (2022): without a matrix of n x n similarities.
+
+use crate::error::Result;
+use crate::parallel::{Cancel, try_map};
+use crate::partitions::table::{CellCounts, ExpectedLoss};
+use crate::partitions::{LabelDraws, Loss};
+use crate::rng::{Choices, Generator, Purpose, permutation, stream};
+
+/// Clusters for which a run has room at first.
+const ROOM: usize = 8;
+/// Clusters that are taken apart in each round of a run.
+const TAKEN_APART: usize = 10;
+/// Groups between two looks at a request to stop.
+const BETWEEN_LOOKS: usize = 64;
+/// Changes of the loss that are smaller than this share of it are rounding, of sums over up to some thousand draws.
+const ROUNDING: f64 = 1e-11;
+
+/// How the search runs.
+#[derive(Debug, Clone, Copy)]
+pub struct SearchPlan {
+    /// Number of runs from different starts; the best one counts.
+    pub runs: usize,
+    /// The largest number of clusters, at least 1.
+    pub max_clusters: usize,
+    /// Decides the order of rows, and the clusters taken apart.
+    pub seed: u64,
+}
+
+/// A partition and its expected loss.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PartitionEstimate {
+    /// Labels in the order of first appearance, (n,).
+    pub labels: Vec<u32>,
+    /// The mean loss over all draws: nats, or pairs of rows.
+    pub loss: f64,
+}
+
+/// Searches the partition with the lowest expected loss.
+///
+/// # Errors
+/// [`crate::Error::InvalidArgument`] for `max_clusters` if the counts of a run do not fit in memory;
+/// [`crate::Error::Cancelled`].
+pub fn estimate(draws: &LabelDraws, loss: Loss, plan: SearchPlan, cancel: &Cancel) -> Result<PartitionEstimate> {
+    let objective = ExpectedLoss::new(draws, loss);
+    let runs = try_map(plan.runs.max(1), |run| Searcher::start(&objective, plan, run, cancel)?.search())?;
+    let first = |best: (f64, Vec<u32>), run: (f64, Vec<u32>)| if run.0 < best.0 { run } else { best };
+    let (loss, of_groups) = runs.into_iter().reduce(first).unwrap_or_default();
+    let mut numbers = vec![u32::MAX; of_groups.len()];
+    let mut n = 0;
+    let number = |&group: &u32| {
+        let number = &mut numbers[of_groups[group as usize] as usize];
+        if *number == u32::MAX {
+            *number = n;
+            n += 1;
+        }
+        *number
+    };
+    Ok(PartitionEstimate { labels: draws.groups.iter().map(number).collect(), loss })
+}
+
+/// The index of the lowest number, the first one of several.
+fn lowest(changes: &[f64]) -> usize {
+    changes.iter().enumerate().fold(0, |best, (index, change)| if *change < changes[best] { index } else { best })
+}
+
+/// One run of the search.
+struct Searcher<'a> {
+    table: CellCounts<'a>,
+    n_groups: usize,
+    max_clusters: usize,
+    generator: Generator,
+    cancel: &'a Cancel,
+    changes: Vec<f64>,
+    /// Changes of the loss, times its unit, that count as none.
+    rounding: f64,
+}
+
+impl<'a> Searcher<'a> {
+    /// Runs with an even number start from a draw, the others from rows that are put into clusters one by one.
+    fn start(objective: &'a ExpectedLoss<'a>, plan: SearchPlan, run: usize, cancel: &'a Cancel) -> Result<Self> {
+        let draws = objective.draws;
+        let mut generator = stream(plan.seed, Purpose::Draws, run as u64);
+        let n_distinct = draws.n_distinct();
+        let labels = draws.draw((run / 2) * n_distinct / plan.runs.div_ceil(2).max(1) % n_distinct);
+        let fits = labels.iter().max().is_none_or(|&most| (most as usize) < plan.max_clusters);
+        let from_draw = run.is_multiple_of(2) && fits;
+        let table = if from_draw { CellCounts::of(objective, &labels)? } else { CellCounts::empty(objective, ROOM)? };
+        let order = permutation(draws.n_groups() as u32, &mut generator);
+        let rounding = ROUNDING * objective.of_all_rows();
+        let (n_groups, max_clusters) = (draws.n_groups(), plan.max_clusters);
+        let mut run = Self { table, n_groups, max_clusters, generator, cancel, changes: Vec::new(), rounding };
+        if !from_draw {
+            run.allot(&order)?;
+        }
+        Ok(run)
+    }
+
+    fn search(mut self) -> Result<(f64, Vec<u32>)> {
+        loop {
+            while self.scan()? {}
+            if self.merge()? || self.take_apart()? {
+                continue;
+            }
+            return Ok((self.table.loss(), self.table.labels().to_vec()));
+        }
+    }
+
+    /// The best cluster of a group that has none; its old cluster, if that is as good but for rounding.
+    fn best(&mut self, group: usize, old: Option<usize>) -> usize {
+        self.table.changes(group, &mut self.changes);
+        if self.table.n_clusters() == self.max_clusters {
+            self.changes.pop();
+        }
+        let best = lowest(&self.changes);
+        old.filter(|&old| self.changes[old] <= self.changes[best] + self.rounding).unwrap_or(best)
+    }
+
+    /// Puts groups that have no cluster where they are best, one after another.
+    fn allot(&mut self, groups: &[u32]) -> Result<()> {
+        for (index, &group) in groups.iter().enumerate() {
+            if index.is_multiple_of(BETWEEN_LOOKS) {
+                self.cancel.check()?;
+            }
+            let best = self.best(group as usize, None);
+            self.table.add(group as usize, best)?;
+        }
+        Ok(())
+    }
+
+    /// Offers every group another cluster. Returns whether any moved.
+    fn scan(&mut self) -> Result<bool> {
+        let mut moved = false;
+        for (index, group) in permutation(self.n_groups as u32, &mut self.generator).into_iter().enumerate() {
+            if index.is_multiple_of(BETWEEN_LOOKS) {
+                self.cancel.check()?;
+            }
+            let group = group as usize;
+            let old = self.table.label(group);
+            self.table.take(group);
+            let best = self.best(group, Some(old));
+            self.table.add(group, best)?;
+            if best != old {
+                moved = true;
+                if self.table.size(old) == 0 {
+                    self.table.drop_empty(old);
+                }
+            }
+        }
+        Ok(moved)
+    }
+
+    /// Joins pairs of clusters as long as that lowers the loss. Returns whether any were joined.
+    fn merge(&mut self) -> Result<bool> {
+        let (mut merged, mut cluster) = (false, 1);
+        while cluster < self.table.n_clusters() {
+            self.cancel.check()?;
+            let changes = self.table.changes_by_merges(cluster);
+            let into = lowest(&changes);
+            if changes[into] < -self.rounding {
+                self.table.merge(cluster, into);
+                // The cluster that it joined may now join another one before it.
+                (merged, cluster) = (true, into.max(1));
+            } else {
+                cluster += 1;
+            }
+        }
+        Ok(merged)
+    }
+
+    /// Takes some clusters apart, one at a time, and puts their rows where they are best. Returns whether that lowered
+    /// the loss; if not, the partition is what it was.
+    fn take_apart(&mut self) -> Result<bool> {
+        let n_clusters = self.table.n_clusters();
+        for cluster in self.generator.subset(n_clusters, TAKEN_APART) {
+            let (before, kept) = (self.table.loss(), self.table.clone());
+            let label = |&group: &u32| self.table.label(group as usize) == cluster as usize;
+            let members: Vec<u32> = (0..self.n_groups as u32).filter(label).collect();
+            for &group in &members {
+                self.table.take(group as usize);
+            }
+            self.table.drop_empty(cluster as usize);
+            let order = permutation(members.len() as u32, &mut self.generator);
+            self.allot(&order.into_iter().map(|index| members[index as usize]).collect::<Vec<_>>())?;
+            self.scan()?;
+            if self.table.loss() < before * (1.0 - ROUNDING) {
+                return Ok(true);
+            }
+            self.table = kept;
+        }
+        Ok(false)
+    }
+}
