@@ -121,6 +121,7 @@ PARTITIONS: dict[str, Any] = {
     "DirichletProcess": sb.DirichletProcess(1.5),
     "DirichletProcess Gamma": sb.DirichletProcess(PRIOR),
     "PitmanYor": sb.PitmanYor(0.3, concentration=1.0),
+    "PitmanYor priors": sb.PitmanYor(sb.Beta(1.0, 9.0), concentration=PRIOR),
     "NormalizedGeneralizedGamma": sb.NormalizedGeneralizedGamma(1.0, discount=0.2),
     "FiniteDirichlet": sb.FiniteDirichlet(6),
 }
@@ -155,9 +156,9 @@ def of_samplers() -> Iterator[Case]:
         for name, process in PARTITIONS.items():
             if (sampler, name) in NOT_SUPPORTED:
                 continue
-            if sampler == "BlockedGibbs" and name == "PitmanYor":
-                chosen = sb.BlockedGibbs(truncation=80)
-            yield chains(f"{sampler}/{name}", rows, sb.Gaussian(), process, chosen)
+            is_wide = sampler == "BlockedGibbs" and name.startswith("PitmanYor")
+            made = sb.BlockedGibbs(truncation=80) if is_wide else chosen
+            yield chains(f"{sampler}/{name}", rows, sb.Gaussian(), process, made)
     for name, kind in KINDS.items():
         rows_of_kind, made = table(kind.domain, n=60, d=4), kind.default(4)
         for sampler in ("CollapsedGibbs", "SplitMerge", "TreeGuided", "Slice"):

@@ -27,6 +27,9 @@ PROCESSES: dict[str, Any] = {
     "`DirichletProcess(Gamma(...))`": sb.DirichletProcess(sb.Gamma(1.0, 1.0)),
     "`PitmanYor(discount, concentration=...)`": sb.PitmanYor(0.3),
     "`PitmanYor`, concentration at most 0": sb.PitmanYor(0.5, concentration=-0.2),
+    "`PitmanYor(Beta(...), concentration=Gamma(...))`": sb.PitmanYor(
+        sb.Beta(1.5, 1.5), concentration=sb.Gamma(1.0, 1.0)
+    ),
     "`FiniteDirichlet(n_components)`": sb.FiniteDirichlet(3),
     "`NormalizedGeneralizedGamma(mass, discount)`": sb.NormalizedGeneralizedGamma(1.0, 0.3),
     "`NormalizedGeneralizedGamma(Gamma(...), Beta(...))`": sb.NormalizedGeneralizedGamma(

@@ -8,14 +8,14 @@ use crate::fitted::{Fitted, StopReason};
 use crate::grounds::check_values;
 use crate::init::Init;
 use crate::likelihood;
-use crate::model::{Named, Specification};
+use crate::model::{Named, Objective, Specification};
 use crate::parallel::Cancel;
 use crate::parameters::{Parameters, Value};
 use crate::process;
 use crate::simd::Scalar;
 
 /// Returns the specification with which to sample, and the fit that estimated its parameters, if any were open. It is a
-/// fit with [`Settings::usual`], under `DirichletProcess(1.0)` if the process has no weights with a bound. A given
+/// fit with [`Settings::usual`], under `DirichletProcess(1.0)` if the process, or a prior of it, has no bound. A given
 /// resolution is used by the fit alone, because rounding cells have no closed marginal likelihood.
 ///
 /// `always`: for a sampler whose chains start from the fit. There is one even if no parameter is open, unless all rows
@@ -61,7 +61,9 @@ pub fn estimate<F: Scalar>(
 fn process_of_fit(process: &Named) -> Result<Named> {
     let Named { name, parameters } = process;
     let is_dirichlet = name == "DirichletProcess";
-    if process::build(name, parameters)?.weights().is_some() && !is_dirichlet {
+    let weights = process::build(name, parameters)?.weights();
+    let has_bound = weights.is_some_and(|weights| weights.check_objective(Objective::Variational).is_ok());
+    if has_bound && !is_dirichlet {
         return Ok(process.clone());
     }
     let given =

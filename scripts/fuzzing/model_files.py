@@ -131,7 +131,8 @@ def _models() -> list[tuple[bytes, Parts, files.Kind]]:
     tail = sb.DirichletProcess(1.5, truncation="tail")
     found.append(_fitted(sb.Mixture(likelihood=sb.Gaussian(), process=tail), rows, 2))
     found.append(_fitted(sb.TopicModel(sb.LatentDirichlet(2, None)), rng.poisson(1.0, size=(20, 5)), 2))
-    for law in (sb.DirichletProcess(sb.Gamma(1.0, 1.0)), sb.NormalizedGeneralizedGamma(1.0, 0.3)):
+    learned = sb.PitmanYor(sb.Beta(1.0, 3.0), concentration=sb.Gamma(1.0, 1.0))
+    for law in (sb.DirichletProcess(sb.Gamma(1.0, 1.0)), sb.NormalizedGeneralizedGamma(1.0, 0.3), learned):
         sampled = sb.Mixture(likelihood=sb.Gaussian(), process=law)
         found.append(sb.sample(sampled, rows[:15], draws=3, warmup=1, chains=2, threads=1, progress=False))
         found.append(sb.hierarchy(sampled, rows[:15], threads=1))

@@ -9,7 +9,7 @@ use crate::init::Init;
 use crate::mcmc::tests::cases::{dirichlet, generalized_gamma, named, specification};
 use crate::model::{Named, Specification};
 use crate::parallel::Cancel;
-use crate::parameters::{Parameters, Value};
+use crate::parameters::{Parameters, Value, vector};
 
 /// Two groups of 30 rows in two columns.
 fn rows() -> DenseRows<'static, f64> {
@@ -33,7 +33,10 @@ fn fitted(process: Named) -> Parameters {
 #[test]
 fn open_parameters_are_those_of_the_usual_fit() {
     let rows = rows();
-    for (process, of_fit) in [(dirichlet(2.0), dirichlet(2.0)), (generalized_gamma(1.0, 0.5), dirichlet(1.0))] {
+    let learned = named("PitmanYor", [("discount", vector(vec![1.0, 1.0]))]);
+    for (process, of_fit) in
+        [(dirichlet(2.0), dirichlet(2.0)), (generalized_gamma(1.0, 0.5), dirichlet(1.0)), (learned, dirichlet(1.0))]
+    {
         let (found, fit) =
             estimate(&open(process.clone()), &rows, 3, false, &(), &Cancel::default()).expect("two groups");
         assert_eq!(fit.expect("a fit").summary.n_components(), 2);

@@ -43,6 +43,11 @@ impl BetaPrior {
         self.a / (self.a + self.b)
     }
 
+    /// The standard deviation.
+    pub fn deviation(self) -> f64 {
+        (self.mean() * (1.0 - self.mean()) / (self.a + self.b + 1.0)).sqrt()
+    }
+
     /// The log density, nats.
     pub fn log_density(self, x: f64) -> f64 {
         (self.a - 1.0) * x.ln() + (self.b - 1.0) * (-x).ln_1p() - ln_beta(self.a, self.b)
@@ -58,7 +63,16 @@ pub enum Discount {
     Unknown(BetaPrior),
 }
 
+/// The parameter shared by all processes with a discount.
+pub(super) const DISCOUNT: Parameter =
+    Parameter::new(Discount::NAME, ParameterKind::NumberOrBeta(Range::half_open(0.0, 1.0)), DefaultValue::Required);
+
 impl Discount {
+    /// The name of the parameter.
+    pub(super) const NAME: &str = "discount";
+    /// Range of a learned discount.
+    pub(super) const LIMITS: (f64, f64) = (1e-6, 1.0 - 1e-6);
+
     /// Reads the parameter: a number in its range, or both parameters of its prior.
     ///
     /// # Errors

@@ -5,29 +5,21 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::parameters::Parameters;
-use crate::process::beta::Discount;
-use crate::process::partitions::foreign_values;
+use crate::process::beta::DISCOUNT;
+use crate::process::learned::{TwoParameters, counted};
 use crate::process::random_measure::{RandomMeasure, softplus};
 use crate::process::slice::slice_between;
-use crate::process::{Auxiliary, Concentration, Jumps, Occupancy, Partitions, Process, ProcessState};
+use crate::process::{Auxiliary, Concentration, Discount, Jumps, Occupancy, Partitions, Process, ProcessState};
 use crate::registry::{DefaultValue, Entry, Parameter, ParameterKind, Range};
 use crate::rng::Draws;
 use crate::special::ln_gamma_difference;
 
 /// The Levy intensity a / Gamma(1 - sigma) s^(-1 - sigma) e^-s, normalized: a is the mass, sigma the discount.
 #[derive(Debug)]
-pub struct NormalizedGeneralizedGamma {
-    mass: Concentration,
-    discount: Discount,
-}
+pub struct NormalizedGeneralizedGamma(TwoParameters);
 
-const MASS: Parameter =
-    Parameter::new("mass", ParameterKind::NumberOrGamma(Range::closed(1e-100, 1e100)), DefaultValue::Required);
-const DISCOUNT: Parameter =
-    Parameter::new("discount", ParameterKind::NumberOrBeta(Range::half_open(0.0, 1.0)), DefaultValue::Required);
-
-/// Range of a learned discount.
-const LIMITS: (f64, f64) = (1e-6, 1.0 - 1e-6);
+const MASSES: Range = Range::closed(1e-100, 1e100);
+const MASS: Parameter = Parameter::new("mass", ParameterKind::NumberOrGamma(MASSES), DefaultValue::Required);
 
 impl NormalizedGeneralizedGamma {
     /// Entry in the registry.
@@ -44,15 +36,7 @@ impl NormalizedGeneralizedGamma {
     pub fn new(parameters: &Parameters) -> Result<Self> {
         parameters.check(&Self::ENTRY)?;
         let (mass, discount) = (Concentration::of(parameters, &MASS)?, Discount::new(parameters, &DISCOUNT)?);
-        Ok(Self { mass, discount })
-    }
-
-    fn learns_mass(&self) -> bool {
-        matches!(self.mass, Concentration::Unknown(_))
-    }
-
-    fn learns_discount(&self) -> bool {
-        matches!(self.discount, Discount::Unknown(_))
+        Ok(Self(TwoParameters { concentration: mass, discount, name: MASS.name, range: MASSES }))
     }
 }
 
@@ -78,14 +62,7 @@ fn measure(state: &ProcessState) -> RandomMeasure {
 
 impl Partitions for NormalizedGeneralizedGamma {
     fn start(&self, augmented: bool) -> Result<ProcessState> {
-        let concentration = match self.mass {
-            Concentration::Fixed(value) => value,
-            Concentration::Unknown(prior) => within(prior.mean()),
-        };
-        let discount = match self.discount {
-            Discount::Fixed(value) => value,
-            Discount::Unknown(prior) => prior.mean().clamp(LIMITS.0, LIMITS.1),
-        };
+        let (concentration, discount) = self.0.start();
         let auxiliary = augmented.then(|| Auxiliary { log_u: 0.0, log_mass: concentration.ln() });
         Ok(ProcessState { concentration, discount, auxiliary })
     }
@@ -96,33 +73,15 @@ impl Partitions for NormalizedGeneralizedGamma {
     }
 
     fn traced(&self, state: &ProcessState) -> Vec<(&'static str, f64)> {
-        let mass = self.learns_mass().then_some((MASS.name, state.concentration));
-        let discount = self.learns_discount().then_some((DISCOUNT.name, state.discount));
-        mass.into_iter().chain(discount).collect()
+        self.0.traced(state)
     }
 
     fn restored(&self, traced: &[f64]) -> Result<ProcessState> {
-        let mut state = self.start(false)?;
-        let mut values = traced.iter().copied();
-        if self.learns_mass() {
-            state.concentration = values.next().filter(|&mass| mass == within(mass)).ok_or_else(foreign_values)?;
-        }
-        if self.learns_discount() {
-            let allowed = |discount: &f64| (LIMITS.0..=LIMITS.1).contains(discount);
-            state.discount = values.next().filter(allowed).ok_or_else(foreign_values)?;
-        }
-        if values.next().is_none() { Ok(state) } else { Err(foreign_values()) }
+        self.0.restored(self.start(false)?, traced)
     }
 
     fn log_prior(&self, state: &ProcessState) -> f64 {
-        let mass = match self.mass {
-            Concentration::Fixed(_) => 0.0,
-            Concentration::Unknown(prior) => prior.log_density(state.concentration),
-        };
-        mass + match self.discount {
-            Discount::Fixed(_) => 0.0,
-            Discount::Unknown(prior) => prior.log_density(state.discount),
-        }
+        self.0.log_prior(state)
     }
 
     fn log_join(&self, size: usize, state: &ProcessState) -> f64 {
@@ -169,11 +128,11 @@ impl Partitions for NormalizedGeneralizedGamma {
         let Some(auxiliary) = state.auxiliary else { return };
         let all = Occupancy::of(sizes);
         let log_u = measure(state).draw(all, auxiliary.log_u, draws);
-        if let Concentration::Unknown(prior) = self.mass {
+        if let Concentration::Unknown(prior) = self.0.concentration {
             let log_rate = (prior.rate + measure(state).exponent(log_u)).ln();
-            state.concentration = within((draws.log_gamma(prior.shape + all.blocks as f64) - log_rate).exp());
+            state.concentration = self.0.within((draws.log_gamma(prior.shape + all.blocks as f64) - log_rate).exp());
         }
-        if let Discount::Unknown(prior) = self.discount {
+        if let Discount::Unknown(prior) = self.0.discount {
             let (mass, power) = (state.concentration, all.blocks as f64 * softplus(log_u));
             let counted = counted(sizes);
             let log_density = |discount: f64| {
@@ -182,22 +141,10 @@ impl Partitions for NormalizedGeneralizedGamma {
                     counted.iter().map(|&(n, times)| times * ln_gamma_difference(1.0 - discount, n - 1.0)).sum();
                 prior.log_density(discount) + power * discount - mass * measure.exponent(log_u) + blocks
             };
-            state.discount = slice_between(log_density, state.discount, LIMITS, draws);
+            state.discount = slice_between(log_density, state.discount, Discount::LIMITS, draws);
         }
         state.auxiliary = Some(Auxiliary { log_u, log_mass: state.concentration.ln() });
     }
-}
-
-/// Each size above 1, with the number of blocks of that size.
-fn counted(sizes: &[usize]) -> Vec<(f64, f64)> {
-    let mut sorted: Vec<usize> = sizes.iter().copied().filter(|&size| size > 1).collect();
-    sorted.sort_unstable();
-    sorted.chunk_by(|a, b| a == b).map(|same| (same[0] as f64, same.len() as f64)).collect()
-}
-
-/// Clamps to the masses that the process may have.
-fn within(mass: f64) -> f64 {
-    mass.clamp(1e-100, 1e100)
 }
 
 #[cfg(test)]

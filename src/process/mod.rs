@@ -15,6 +15,7 @@ mod gamma_sticks;
 mod generalized_gamma;
 mod latent_dirichlet;
 mod leftover;
+mod learned;
 mod partitions;
 mod pitman_yor;
 mod point;

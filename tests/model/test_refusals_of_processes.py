@@ -19,7 +19,6 @@ Make = Callable[[], object]
     ("make", "reason"),
     [
         (lambda: sb.PitmanYor(0.3, truncation="tail"), "no geometric series"),
-        (lambda: sb.PitmanYor(0.3, concentration=sb.Gamma(1, 1)), "conjugate"),
         (lambda: sb.FiniteDirichlet(3, concentration=sb.Gamma(1, 1)), "conjugate"),
         (lambda: sb.DirichletProcess(sb.Gamma(1, 1), truncation="tail"), "conjugate"),
     ],
@@ -41,6 +40,11 @@ def test_combinations_without_mathematics(make: Make, reason: str) -> None:
         (lambda: sb.PitmanYor(0.5, concentration=1e301), "concentration"),
         (lambda: sb.PitmanYor(0.5, concentration=np.nan), "concentration"),
         (lambda: sb.PitmanYor(0.5, truncation="stick"), "truncation"),
+        # A learned discount may be near 0.
+        (lambda: sb.PitmanYor(sb.Beta(1, 1), concentration=0.0), "concentration"),
+        (lambda: sb.PitmanYor(sb.Beta(1, 1), concentration=-0.1), "concentration"),
+        (lambda: sb.Beta(0.0, 1.0), "a"),
+        (lambda: sb.Beta(1.0, 1e7), "b"),
         # The core reads two numbers as a Gamma prior, but users may not write it so.
         (lambda: sb.DirichletProcess([1.0, 2.0]), "concentration"),
         (lambda: sb.DirichletProcess((1.0, 2.0)), "concentration"),
@@ -67,6 +71,7 @@ def test_parameters_that_are_not_allowed(make: Make, argument: str) -> None:
         (lambda: sb.PitmanYor("0.3"), "discount"),
         (lambda: sb.PitmanYor(True), "discount"),
         (lambda: sb.PitmanYor(sb.Gamma(1, 1)), "discount"),
+        (lambda: sb.PitmanYor(0.3, concentration=sb.Beta(1, 1)), "concentration"),
         (lambda: sb.DirichletProcess(sb.Gamma), "concentration"),
     ],
 )
@@ -87,6 +92,27 @@ def test_the_last_that_is_allowed(process: Any) -> None:
     bounds = [record.elbo for record in fit_from(with_process(case, process), passes(10)).history]
     assert np.isfinite(bounds).all()
     assert (np.diff(bounds) >= -1e-9 * (np.abs(bounds[1:]) + case.scale)).all()
+
+
+@pytest.mark.parametrize(
+    ("process", "argument", "allowed"),
+    [
+        (sb.PitmanYor(0.3, concentration=sb.Gamma(1, 1)), "concentration", "a number, or sb.sample"),
+        (sb.PitmanYor(sb.Beta(1, 1)), "discount", "a number, or sb.sample"),
+    ],
+)
+@pytest.mark.parametrize("algorithm", [sb.Full, sb.Memoized, sb.Stochastic])
+def test_fits_refuse_what_only_samplers_know(process: Any, argument: str, allowed: str, algorithm: Any) -> None:
+    case = make_case(2)
+    model = sb.Mixture(likelihood=case.model.likelihood, process=process)
+    for objective in ("variational", "map", "ml"):
+        options = {"batch_size": 10} if algorithm is sb.Stochastic else {}
+        chosen = algorithm(objective=objective, **options)
+        with pytest.raises(sb.NotSupported) as caught:
+            sb.fit(model, case.rows, chosen, n_components=2, callbacks=[unreached], progress=False)
+        assert caught.value.argument == argument
+        assert allowed in caught.value.allowed
+        assert type(process).__name__ in caught.value.found
 
 
 @pytest.mark.parametrize("algorithm", [sb.Full, sb.Memoized])

@@ -293,6 +293,21 @@ def test_hyperparameters_are_those_of_the_tree(process, names):
     assert tree.insert(X[:2]).hyperparameters == found
 
 
+def test_learned_parameters_of_a_pitman_yor_process_are_those_of_the_tree():
+    process = sb.PitmanYor(sb.Beta(1.0, 3.0), concentration=sb.Gamma(2.0, 1.0))
+    tree = sb.hierarchy(sb.Mixture(likelihood=GAUSSIAN, process=process), X, n_trials=5)
+    found = tree.hyperparameters
+    assert list(found) == ["concentration", "discount", "log_u", "log_mass"]
+    assert 0.0 < found["discount"] < 1.0
+    assert found["concentration"] not in (1.0, 2.0)
+    # The weight of a row by itself has the factor a (1 + u)^-(1 - d); under a concentration of 1 it has none.
+    plain = sb.hierarchy(sb.Mixture(likelihood=GAUSSIAN, process=sb.DirichletProcess(1.0)), X)
+    prior = tree.log_weights[: len(X)] - plain.log_weights[: len(X)]
+    expected = found["log_mass"] - (1.0 - found["discount"]) * np.logaddexp(0.0, found["log_u"])
+    assert prior == pytest.approx(np.full(len(X), expected), abs=1e-9)
+    assert tree.insert(X[:2]).hyperparameters == found
+
+
 def test_trials_do_not_drift_to_large_concentrations():
     rows = np.random.default_rng(5).normal(size=(6, 2))
     model = sb.Mixture(likelihood=GAUSSIAN, process=sb.DirichletProcess(sb.Gamma(1, 1)))

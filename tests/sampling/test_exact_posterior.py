@@ -4,6 +4,8 @@ Each test has a fixed seed. Chi-squared statistics are compared with the quantil
 of them together give a false alarm for fewer than one choice of seeds in 10,000.
 """
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -181,6 +183,51 @@ def test_a_learned_concentration_has_its_posterior(sampler):
         error = found.std() / np.sqrt(8000 / 1.5)
         # 4.9 standard errors: once in a million.
         assert abs(found.mean() - expected) < 4.9 * error
+
+
+@pytest.mark.parametrize("sampler", ["gibbs", "restricted", "tree-guided", "blocked", "slice"])
+@pytest.mark.filterwarnings("ignore::stickbreak.TruncationWarning")
+def test_learned_parameters_of_a_pitman_yor_process_have_their_posterior(sampler):
+    """The posterior of both parameters on a grid, each with all partitions of five rows."""
+    likelihood, marginal, rows = gaussian()
+    given = Posterior(marginal, lambda sizes: 0.0, rows[:5])
+    # The midpoint rule in log alpha and d: Gamma(3, 1.5) and Beta(2, 8), under which large discounts are rare.
+    log_alphas = np.linspace(-6.0, 3.5, 120)
+    discounts = (np.arange(100) + 0.5) / 100
+    log_prior_of_alphas = 3.0 * log_alphas - 1.5 * np.exp(log_alphas)
+    log_prior_of_discounts = np.log(discounts) + 7.0 * np.log1p(-discounts)
+    sizes = [tuple(sorted(np.bincount(labels).tolist())) for labels in given.partitions]
+    log_joint = np.empty((120, 100, len(sizes)))
+    for i, log_alpha in enumerate(log_alphas):
+        for j, discount in enumerate(discounts):
+            law = pitman_yor(discount, np.exp(log_alpha))
+            of_sizes = {each: law(each) for each in set(sizes)}
+            log_joint[i, j] = [of_sizes[each] for each in sizes]
+    log_joint += log_prior_of_alphas[:, None, None] + log_prior_of_discounts[:, None]
+    log_joint += [given.log_joint(labels) for labels in given.partitions]
+    joint = np.exp(log_joint - log_joint.max())
+    joint /= joint.sum()
+
+    process = sb.PitmanYor(sb.Beta(2.0, 8.0), concentration=sb.Gamma(3.0, 1.5))
+    moves = sb.BlockedGibbs(truncation=400) if sampler == "blocked" else SAMPLERS[sampler]
+    model = sb.Mixture(likelihood=likelihood, process=process)
+    # Draws this far apart are as good as independent, also of the parameters.
+    trace = sb.sample(model, rows[:5], moves, init="single", draws=2000, warmup=50, thin=40, chains=1, seed=5)
+    exact = SimpleNamespace(partitions=given.partitions, probabilities=joint.sum((0, 1)))
+    found, degrees = statistic(trace, exact)
+    assert found < chi2.ppf(1 - 1e-6, degrees), (found, degrees)
+    alpha, discount = (trace.hyperparameters[name][0] for name in ("concentration", "discount"))
+    weights = joint.sum(2)
+    products = log_alphas[:, None] * discounts
+    for values, expected in [
+        (np.log(alpha), (weights.sum(1) * log_alphas).sum()),
+        (alpha, (weights.sum(1) * np.exp(log_alphas)).sum()),
+        (discount, (weights.sum(0) * discounts).sum()),
+        (np.log(alpha) * discount, (weights * products).sum()),
+    ]:
+        # Errors of means from those of 50 batches; their t-values exceed 5.6 once in a million.
+        batches = values.reshape(50, -1).mean(1)
+        assert abs(values.mean() - expected) < 5.6 * batches.std(ddof=1) / np.sqrt(50)
 
 
 def test_the_predictive_density_is_the_mean_over_draws():

@@ -372,9 +372,14 @@ def test_the_progress_bar_says_where_chains_are(capsys):
 
 
 @pytest.mark.parametrize("sampler", [sb.CollapsedGibbs(subset=9), sb.SplitMerge(), sb.BlockedGibbs(), sb.Slice()])
-def test_a_run_goes_on_from_its_checkpoint(tmp_path, sampler):
+@pytest.mark.parametrize("is_learned", [False, True])
+def test_a_run_goes_on_from_its_checkpoint(tmp_path, sampler, is_learned):
     process = sb.NormalizedGeneralizedGamma(sb.Gamma(1.0, 1.0), sb.Beta(1.5, 1.5))
-    if isinstance(sampler, sb.BlockedGibbs):
+    if is_learned:
+        process = sb.PitmanYor(sb.Beta(1.0, 9.0), concentration=sb.Gamma(1.0, 1.0))
+        if isinstance(sampler, sb.BlockedGibbs):
+            sampler = sb.BlockedGibbs(truncation=30)
+    elif isinstance(sampler, sb.BlockedGibbs):
         process = sb.DirichletProcess(sb.Gamma(1.0, 1.0))
     elif isinstance(sampler, sb.Slice):
         process = sb.NormalizedGeneralizedGamma(sb.Gamma(1.0, 1.0), 0.2)

@@ -11,8 +11,8 @@ class Beta:
 
     .. math:: p(x) \propto x^{a - 1} (1 - x)^{b - 1}, \quad E[x] = \frac{a}{a + b}
 
-    As the `discount` of a `NormalizedGeneralizedGamma` it makes the discount unknown. `Trace.hyperparameters` then has
-    its draws.
+    As the `discount` of a `PitmanYor` or a `NormalizedGeneralizedGamma` it makes the discount unknown.
+    `Trace.hyperparameters` then has its draws.
 
     Parameters
     ----------

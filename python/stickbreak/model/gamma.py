@@ -13,7 +13,8 @@ class Gamma:
     .. math:: p(\alpha) = \frac{b^a}{\Gamma(a)} \alpha^{a-1} e^{-b \alpha}, \quad E[\alpha] = a / b
 
     As the `concentration` of a `DirichletProcess` it makes the concentration unknown. `Fit.concentration` then has the
-    posterior ([1]_, appendix).
+    posterior ([1]_, appendix), and `Trace.hyperparameters` its draws. For samplers the `concentration` of a `PitmanYor`
+    and the `mass` of a `NormalizedGeneralizedGamma` may have one too.
 
     Parameters
     ----------

@@ -157,24 +157,27 @@ class PitmanYor(Process):
 
     A priori the number of components that n rows occupy grows like :math:`n^d`, and their sizes follow a power law.
 
+    Priors of the parameters are supported by `sample` only, which draws them; `fit` takes numbers.
+
     Parameters
     ----------
-    discount : float
-        :math:`0 \le d < 1`; 0 is the Dirichlet process.
-    concentration : float
-        :math:`\alpha > -d`, at most 1e300.
+    discount : float or Beta
+        :math:`0 \le d < 1`; 0 is the Dirichlet process. A `Beta` prior makes it unknown; it is then between 1e-6 and
+        1 - 1e-6, and independent of the concentration a priori.
+    concentration : float or Gamma
+        :math:`\alpha > -d`, at most 1e300. It is positive if the discount has a prior. A `Gamma` prior makes it
+        unknown.
     truncation : {"nested"}
         As in `DirichletProcess`.
 
     Raises
     ------
     InvalidType
-        A parameter is not a number or not a word.
+        A parameter is neither a number nor its prior, or not a word.
     InvalidArgument
         `discount` is outside [0, 1), `concentration` is not above ``-discount``, or `truncation` is unknown.
     NotSupported
         `truncation` is "tail": the sticks have different priors, so the weights of the tail are not a geometric series.
-        Or `concentration` is a `Gamma`, which is conjugate only to the sticks of a `DirichletProcess`.
 
     References
     ----------
@@ -186,9 +189,11 @@ class PitmanYor(Process):
     >>> import stickbreak as sb
     >>> sb.PitmanYor(0.3, concentration=2)
     PitmanYor(discount=0.3, concentration=2.0, truncation='nested')
+    >>> sb.PitmanYor(sb.Beta(1, 3), concentration=sb.Gamma(2, 1)).discount
+    Beta(a=1.0, b=3.0)
     """
 
-    discount: float
+    discount: float | Beta
     _: KW_ONLY
     concentration: float | Gamma = 1.0
     truncation: Literal["nested", "tail"] = "nested"

@@ -110,6 +110,11 @@ fn dirichlet() -> Named {
     named("DirichletProcess", [("concentration", vector(vec![2.0, 1.5]))])
 }
 
+/// A discount that is rarely large, so that few components have much weight.
+fn learned_pitman_yor() -> Named {
+    named("PitmanYor", [("discount", vector(vec![2.0, 18.0])), ("concentration", vector(vec![2.0, 1.5]))])
+}
+
 fn sampler(entry: &Entry, truncation: Option<f64>) -> Box<dyn Sampler> {
     let pairs = truncation.map(|value| ("truncation".to_owned(), Value::Number(value)));
     crate::mcmc::build(entry.name, &Parameters(pairs.into_iter().collect())).expect("a sampler")
@@ -144,6 +149,7 @@ fn threads_and_what_is_remembered_change_no_bit() {
         (&BlockedGibbs::ENTRY, Some(40.0), dirichlet()),
         (&BlockedGibbs::ENTRY, None, finite(40, 2.0)),
         (&Slice::ENTRY, None, pitman_yor(0.2, 0.5)),
+        (&Slice::ENTRY, None, learned_pitman_yor()),
         (&Slice::ENTRY, None, generalized_gamma(0.7, 0.2)),
     ] {
         let of = |threads: usize, forgets: bool| {
@@ -193,15 +199,15 @@ fn normal() -> Named {
     )
 }
 
-/// Deviations of the mean number of clusters and sum of squared sizes from those of independent draws of the prior, in
-/// standard errors, where rows are drawn anew after each sweep. Labels and learned parameters persist.
-fn away(entry: &Entry, truncation: Option<f64>, process: &Named, n: usize) -> [f64; 3] {
+/// Deviations of means from those of independent draws of the prior, in standard errors: of the number of clusters, the
+/// sum of squared sizes, the logarithm of the concentration and the discount, where rows are drawn anew after each sweep. Labels and learned parameters persist.
+fn away(entry: &Entry, truncation: Option<f64>, process: &Named, n: usize) -> [f64; 4] {
     const SWEEPS: u64 = 40_000;
     const BATCHES: usize = 100;
     let mut generator = stream(23, Purpose::Draws, 0);
     let cancel = Cancel::default();
     let mut saved: Option<LabelState> = None;
-    let mut means = vec![[0.0; 3]; BATCHES];
+    let mut means = vec![[0.0; 4]; BATCHES];
     for sweep in 0..SWEEPS {
         let mut places = std::collections::HashMap::new();
         let rows: Vec<f64> = (0..n)
@@ -226,7 +232,8 @@ fn away(entry: &Entry, truncation: Option<f64>, process: &Named, n: usize) -> [f
         let state: LabelState = postcard::from_bytes(&chain.save().expect("small")).expect("its own");
         let sizes = state.sizes();
         let squares: usize = sizes.iter().map(|size| size * size).sum();
-        let found = [sizes.len() as f64, squares as f64, state.process.concentration.ln()];
+        let ProcessState { concentration, discount, .. } = state.process;
+        let found = [sizes.len() as f64, squares as f64, concentration.ln(), discount];
         let mean = &mut means[sweep as usize * BATCHES / SWEEPS as usize];
         mean.iter_mut().zip(found).for_each(|(mean, value)| *mean += value * BATCHES as f64 / SWEEPS as f64);
         saved = Some(state);
@@ -241,8 +248,8 @@ fn away(entry: &Entry, truncation: Option<f64>, process: &Named, n: usize) -> [f
     })
 }
 
-/// Prior means by enumeration of all partitions; of the logarithm of a learned concentration by its closed form.
-fn expected(process: &Named, n: usize) -> [f64; 3] {
+/// Prior means by enumeration of all partitions, and of a grid of learned parameters.
+fn expected(process: &Named, n: usize) -> [f64; 4] {
     let law = crate::process::build(&process.name, &process.parameters).expect("valid").partitions().expect("a law");
     let state = law.start(law.augments()).expect("fixed").integrated();
     let concentrations: Vec<(f64, f64)> = match process.parameters.0.get("concentration") {
@@ -255,9 +262,20 @@ fn expected(process: &Named, n: usize) -> [f64; 3] {
         }
         _ => vec![(state.concentration, 1.0)],
     };
-    let mut sums = [0.0; 3];
-    for (concentration, weight) in concentrations {
-        let state = ProcessState { concentration, ..state };
+    let discounts: Vec<(f64, f64)> = match process.parameters.0.get("discount") {
+        // Beta(2, 18) by the rectangle rule.
+        Some(Value::Array { .. }) => {
+            let points = (0..400).map(|i| (f64::from(i) + 0.5) / 400.0);
+            let weights: Vec<(f64, f64)> = points.map(|d| (d, d * (1.0 - d).powi(17))).collect();
+            let total: f64 = weights.iter().map(|(_, weight)| weight).sum();
+            weights.into_iter().map(|(d, weight)| (d, weight / total)).collect()
+        }
+        _ => vec![(state.discount, 1.0)],
+    };
+    let pairs = concentrations.iter().flat_map(|a| discounts.iter().map(move |d| (a.0, d.0, a.1 * d.1)));
+    let mut sums = [0.0; 4];
+    for (concentration, discount, weight) in pairs {
+        let state = ProcessState { concentration, discount, ..state };
         for labels in crate::mcmc::tests::paths::partitions(n) {
             let k = labels.iter().max().map_or(0, |most| *most as usize + 1);
             let sizes: Vec<usize> =
@@ -267,6 +285,7 @@ fn expected(process: &Named, n: usize) -> [f64; 3] {
             sums[0] += probability * k as f64;
             sums[1] += probability * squares as f64;
             sums[2] += probability * concentration.ln();
+            sums[3] += probability * discount;
         }
     }
     sums
@@ -285,6 +304,8 @@ fn sweeps_keep_the_prior() {
         (&Slice::ENTRY, None, dirichlet()),
         (&Slice::ENTRY, None, pitman_yor(0.3, 0.7)),
         (&Slice::ENTRY, None, generalized_gamma(0.9, 0.2)),
+        (&BlockedGibbs::ENTRY, Some(200.0), learned_pitman_yor()),
+        (&Slice::ENTRY, None, learned_pitman_yor()),
     ] {
         let found = away(entry, truncation, &process, 5);
         assert!(found.iter().all(|score| score.abs() < MOST), "{} {}: {found:?}", entry.name, process.name);

@@ -11,14 +11,14 @@ use super::*;
 use crate::parameters::{Parameters, Value, vector};
 use crate::process::build;
 use crate::rng::{Choices, Generator, Purpose, stream};
-use crate::special::{digamma, log_sum_exp};
+use crate::special::{digamma, ln_beta, log_sum_exp};
 
 const N: usize = 7;
 
 /// A function of the state.
 type OfState = fn(&ProcessState) -> f64;
 
-/// A name and a function of log u and the log mass.
+/// A name and a function of log u and the log mass, or of the concentration and the discount.
 type Statistic<'a> = (&'a str, &'a dyn Fn(f64, f64) -> f64);
 
 #[allow(clippy::needless_pass_by_value, reason = "callers make them in place")]
@@ -42,6 +42,11 @@ fn pitman_yor(discount: f64, concentration: f64) -> Arc<dyn Partitions> {
 fn finite(n_components: u32, concentration: f64) -> Arc<dyn Partitions> {
     let pairs = [("n_components", Value::Number(n_components.into())), ("concentration", Value::Number(concentration))];
     law("FiniteDirichlet", Parameters::from_pairs(pairs))
+}
+
+/// Gamma(2, 1.5) on the concentration and Beta(1.5, 2.5) on the discount.
+fn learned_pitman_yor() -> Parameters {
+    Parameters::from_pairs([("discount", vector(vec![1.5, 2.5])), ("concentration", vector(vec![2.0, 1.5]))])
 }
 
 fn generalized_gamma(mass: Value, discount: Value) -> Arc<dyn Partitions> {
@@ -195,8 +200,8 @@ fn integral(range: (f64, f64), nodes: u32, log_density: impl Fn(f64) -> f64) -> 
     (0..=nodes).map(|i| log_density(range.0 + f64::from(i) * step).exp() * step).sum()
 }
 
-fn augmented(concentration: f64, log_u: f64, log_mass: f64) -> ProcessState {
-    ProcessState { concentration, discount: 0.0, auxiliary: Some(Auxiliary { log_u, log_mass }) }
+fn augmented(concentration: f64, discount: f64, log_u: f64, log_mass: f64) -> ProcessState {
+    ProcessState { concentration, discount, auxiliary: Some(Auxiliary { log_u, log_mass }) }
 }
 
 #[test]
@@ -205,7 +210,7 @@ fn auxiliary_values_integrate_out() {
         let law = dirichlet(1.7);
         let expected = probability(law.as_ref(), &sizes);
         // du = u d(log u)
-        let over_u = |log_u: f64| law.log_probability(&sizes, &augmented(1.7, log_u, 1.7_f64.ln())) + log_u;
+        let over_u = |log_u: f64| law.log_probability(&sizes, &augmented(1.7, 0.0, log_u, 1.7_f64.ln())) + log_u;
         let found = integral((-40.0, 40.0), 1600, over_u);
         assert!((found - expected).abs() < 1e-12 * expected, "{sizes:?}: {found} {expected}");
 
@@ -213,7 +218,7 @@ fn auxiliary_values_integrate_out() {
         let law = pitman_yor(discount, concentration);
         let expected = probability(law.as_ref(), &sizes);
         let over_mass = |log_ratio: f64| {
-            let state = |log_u| augmented(concentration, log_u, log_ratio + discount.ln());
+            let state = |log_u| augmented(concentration, discount, log_u, log_ratio + discount.ln());
             let over_u = |log_u: f64| law.log_probability(&sizes, &state(log_u)) + log_u;
             integral((-60.0, 60.0), 600, over_u).ln() + log_ratio
         };
@@ -301,11 +306,12 @@ fn an_update_leaves_the_law_of_all_learned_parameters_unchanged() {
 /// Given auxiliary values the weights are ratios of block factors, all with the same constant ln(1 + u).
 #[test]
 fn weights_given_auxiliary_values_are_ratios_of_block_factors() {
-    for (law, concentration) in [(dirichlet(1.7), 1.7_f64), (pitman_yor(0.4, 0.9), 0.9), (pitman_yor(0.0, 0.9), 0.9)] {
+    for (law, concentration, discount) in
+        [(dirichlet(1.7), 1.7_f64, 0.0), (pitman_yor(0.4, 0.9), 0.9, 0.4), (pitman_yor(0.0, 0.9), 0.9, 0.0)]
+    {
         for (log_u, log_mass) in [(-3.0, 0.2), (0.5, -1.0), (40.0, 3.0)] {
-            let log_mass =
-                if law.log_join(1, &augmented(1.0, 0.0, 0.0)) == 0.0 { concentration.ln() } else { log_mass };
-            let state = augmented(concentration, log_u, log_mass);
+            let log_mass = if discount == 0.0 { concentration.ln() } else { log_mass };
+            let state = augmented(concentration, discount, log_u, log_mass);
             let constant = f64::exp(log_u).ln_1p();
             let open = law.log_open(Occupancy { units: 9, blocks: 4 }, &state) - constant;
             assert!((open - law.log_block(1, &state)).abs() < 1e-12 * (1.0 + constant));
@@ -381,7 +387,7 @@ fn without_data_the_concentration_keeps_its_prior() {
     let drawn: Vec<f64> = (0..20_000)
         .map(|_| {
             let concentration = generator.log_gamma(2.0).exp() / 0.8;
-            let mut state = augmented(concentration, 0.0, concentration.ln());
+            let mut state = augmented(concentration, 0.0, 0.0, concentration.ln());
             let mut sizes = Vec::new();
             for _ in 0..6 {
                 let weights: Vec<f64> = predictive(law.as_ref(), &sizes, &state).iter().map(|w| w.exp()).collect();
@@ -405,7 +411,7 @@ fn an_update_leaves_the_law_of_auxiliary_values_unchanged() {
     let masses: Vec<f64> = (0..=120).map(|i| -10.0 + 0.125 * f64::from(i) + discount.ln()).collect();
     let grid: Vec<(f64, f64)> = masses.iter().flat_map(|&mass| us.iter().map(move |&log_u| (log_u, mass))).collect();
     let density = |&(log_u, mass): &(f64, f64)| {
-        (law.log_probability(&sizes, &augmented(concentration, log_u, mass)) + log_u + mass).exp()
+        (law.log_probability(&sizes, &augmented(concentration, discount, log_u, mass)) + log_u + mass).exp()
     };
     let weights: Vec<f64> = grid.iter().map(density).collect();
     let total: f64 = weights.iter().sum();
@@ -417,7 +423,7 @@ fn an_update_leaves_the_law_of_auxiliary_values_unchanged() {
     let drawn: Vec<(f64, f64)> = (0..100_000)
         .map(|_| {
             let (log_u, mass) = grid[pick(&sums, &mut generator)];
-            let mut state = augmented(concentration, log_u, mass);
+            let mut state = augmented(concentration, discount, log_u, mass);
             law.update(&sizes, &mut state, &mut generator);
             state.auxiliary.map(|auxiliary| (auxiliary.log_u, auxiliary.log_mass)).expect("it stays")
         })
@@ -432,6 +438,130 @@ fn an_update_leaves_the_law_of_auxiliary_values_unchanged() {
         let values: Vec<f64> = drawn.iter().map(|&(log_u, mass)| f(log_u, mass)).collect();
         check_mean(what, &values, mean(f));
     }
+}
+
+/// The cells of a grid over ln concentration and discount, each with its prior probability.
+fn grid_of_learned() -> Vec<(f64, f64, f64)> {
+    let (rows, columns) = (240, 150);
+    let mut cells = Vec::new();
+    for i in 0..rows {
+        for j in 0..columns {
+            let log = -11.0 + 14.0 * (f64::from(i) + 0.5) / f64::from(rows);
+            let discount = (f64::from(j) + 0.5) / f64::from(columns);
+            let weight = (2.0 * log - 1.5 * log.exp()).exp() * discount.sqrt() * (1.0 - discount).powf(1.5);
+            cells.push((log.exp(), discount, weight));
+        }
+    }
+    let total: f64 = cells.iter().map(|cell| cell.2).sum();
+    cells.into_iter().map(|(concentration, discount, weight)| (concentration, discount, weight / total)).collect()
+}
+
+/// Applies an update to 20 000 exact draws of both parameters, and compares means with those of the exact density, the
+/// prior times `likelihood`. `log_u` is the expected logarithm of u given the concentration, if there is one.
+fn check_learned(
+    what: &str,
+    likelihood: impl Fn(f64, f64) -> f64,
+    log_u: Option<&dyn Fn(f64) -> f64>,
+    update: impl Fn(&mut ProcessState, &mut Generator),
+) {
+    let cells = grid_of_learned();
+    let weights: Vec<f64> = cells.iter().map(|&(a, d, weight)| weight * likelihood(a, d)).collect();
+    let total: f64 = weights.iter().sum();
+    let sums = cumulative(weights.iter().copied());
+    let mut generator = stream(41, Purpose::Draws, 0);
+    let drawn: Vec<ProcessState> = (0..20_000)
+        .map(|_| {
+            let (concentration, discount, _) = cells[pick(&sums, &mut generator)];
+            let auxiliary = log_u.map(|_| Auxiliary { log_u: 0.0, log_mass: 0.0 });
+            let mut state = ProcessState { concentration, discount, auxiliary };
+            update(&mut state, &mut generator);
+            state
+        })
+        .collect();
+    let statistics: [Statistic<'_>; 4] = [
+        ("ln a", &|a, _| a.ln()),
+        ("d", &|_, d| d),
+        ("d ln a", &|a, d| d * a.ln()),
+        ("(ln a)^2", &|a, _| a.ln().powi(2)),
+    ];
+    let expected = |f: &dyn Fn(f64, f64) -> f64| {
+        cells.iter().zip(&weights).map(|(&(a, d, _), weight)| f(a, d) * weight).sum::<f64>() / total
+    };
+    for (name, f) in statistics {
+        let values: Vec<f64> = drawn.iter().map(|state| f(state.concentration, state.discount)).collect();
+        check_mean(&format!("{name}, {what}"), &values, expected(f));
+    }
+    if let Some(log_u) = log_u {
+        let values: Vec<f64> = drawn.iter().filter_map(|state| state.auxiliary).map(|one| one.log_u).collect();
+        check_mean(&format!("log u, {what}"), &values, expected(&|a, _| log_u(a)));
+    }
+}
+
+/// Given a partition the parameters of a Pitman-Yor process have the density of Pitman's formula, here as a product.
+#[test]
+fn an_update_leaves_the_law_of_both_parameters_of_a_pitman_yor_process_unchanged() {
+    let law = law("PitmanYor", learned_pitman_yor());
+    for sizes in [vec![1, 1, 1, 1, 1], vec![40, 8, 2, 1, 1], vec![7]] {
+        let n: usize = sizes.iter().sum();
+        let likelihood = |concentration: f64, discount: f64| {
+            let opened: f64 = (1..sizes.len()).map(|i| concentration + i as f64 * discount).product();
+            let blocks: f64 = sizes.iter().map(|&size| rising(1.0 - discount, size - 1)).product();
+            opened * blocks / rising(concentration + 1.0, n - 1)
+        };
+        let log_u = |concentration: f64| digamma(n as f64) - digamma(concentration);
+        for augmented in [None, Some(&log_u as &dyn Fn(f64) -> f64)] {
+            let what = format!("{sizes:?}, u {}", augmented.is_some());
+            check_learned(&what, likelihood, augmented, |state, draws| law.update(&sizes, state, draws));
+        }
+    }
+}
+
+/// With all sticks integrated out, labels have a product of ratios of Beta functions, one for each free stick.
+#[test]
+fn an_update_given_counts_leaves_the_law_of_both_parameters_unchanged() {
+    let sticks = build("PitmanYor", &learned_pitman_yor()).expect("valid").sticks().expect("sticks");
+    for (counts, behind) in [(vec![3.0, 0.0, 2.0], 0.0), (vec![2.0, 1.0, 1.0], 5.0), (vec![6.0], 0.0), (vec![], 4.0)] {
+        let likelihood = |concentration: f64, discount: f64| {
+            let mut left = behind + counts.iter().sum::<f64>();
+            let mut log = 0.0;
+            for (k, count) in (1..).zip(&counts) {
+                left -= count;
+                let (a, b) = (1.0 - discount, concentration + f64::from(k) * discount);
+                log += ln_beta(a + count, b + left) - ln_beta(a, b);
+            }
+            log.exp()
+        };
+        let what = format!("{counts:?} and {behind}");
+        check_learned(&what, likelihood, None, |state, draws| {
+            sticks.update_given_counts(&counts, behind, state, draws);
+        });
+    }
+}
+
+/// A flat likelihood returns the priors: parameters from them, partitions from the urn, one update.
+#[test]
+fn without_data_both_parameters_of_a_pitman_yor_process_keep_their_priors() {
+    let law = law("PitmanYor", learned_pitman_yor());
+    let mut generator = stream(42, Purpose::Draws, 0);
+    let drawn: Vec<ProcessState> = (0..20_000)
+        .map(|_| {
+            let concentration = generator.log_gamma(2.0).exp() / 1.5;
+            let (discount, _) = generator.beta(1.5, 2.5);
+            let mut state = ProcessState { concentration, discount, auxiliary: None };
+            let mut sizes = Vec::new();
+            for _ in 0..6 {
+                let weights: Vec<f64> = predictive(law.as_ref(), &sizes, &state).iter().map(|w| w.exp()).collect();
+                sizes = successors(&sizes).swap_remove(generator.choose(&weights));
+            }
+            law.update(&sizes, &mut state, &mut generator);
+            state
+        })
+        .collect();
+    let of = |f: OfState| drawn.iter().map(f).collect::<Vec<_>>();
+    check_mean("ln a", &of(|state| state.concentration.ln()), digamma(2.0) - 1.5_f64.ln());
+    check_mean("d", &of(|state| state.discount), 0.375);
+    // The variance 0.375 * 0.625 / 5.
+    check_mean("d^2", &of(|state| state.discount.powi(2)), 0.375 * 0.375 + 0.046_875);
 }
 
 #[test]
@@ -467,14 +597,17 @@ proptest! {
         sizes in prop::collection::vec(1_usize..10_000, 0..20), seed in 0_u64..1000,
     ) {
         let concentration = log_concentration.exp();
-        let learned = learned(concentration.clamp(1e-199, 1e199), 1.0);
-        let laws = [dirichlet(concentration), learned, pitman_yor(discount, concentration)];
+        let shape = concentration.clamp(1e-199, 1e199);
+        let both = [("discount", vector(vec![1e-3, 1e-3])), ("concentration", vector(vec![shape, 1.0]))];
+        let both = law("PitmanYor", Parameters::from_pairs(both));
+        let laws = [dirichlet(concentration), learned(shape, 1.0), pitman_yor(discount, concentration), both];
         for law in laws {
             let mut state = law.start(true).expect("positive");
             let mut generator = stream(seed, Purpose::Draws, 1);
             for _ in 0..3 {
                 law.update(&sizes, &mut state, &mut generator);
                 prop_assert!(state.concentration > 0.0 && state.concentration.is_finite());
+                prop_assert!((0.0..1.0).contains(&state.discount));
                 let auxiliary = state.auxiliary.expect("it stays");
                 prop_assert!(auxiliary.log_mass.is_finite() && !auxiliary.log_u.is_nan(), "{:?}", state);
                 prop_assert!(law.log_open(Occupancy::of(&sizes), &state).is_finite());
