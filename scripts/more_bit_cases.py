@@ -123,6 +123,7 @@ PARTITIONS: dict[str, Any] = {
     "PitmanYor": sb.PitmanYor(0.3, concentration=1.0),
     "PitmanYor priors": sb.PitmanYor(sb.Beta(1.0, 9.0), concentration=PRIOR),
     "NormalizedGeneralizedGamma": sb.NormalizedGeneralizedGamma(1.0, discount=0.2),
+    "MixtureOfFiniteMixtures": sb.MixtureOfFiniteMixtures(1.0, rate=2.0),
     "FiniteDirichlet": sb.FiniteDirichlet(6),
 }
 SAMPLERS: dict[str, Any] = {
@@ -138,6 +139,8 @@ SAMPLERS: dict[str, Any] = {
 }
 NOT_SUPPORTED = {
     ("BlockedGibbs", "NormalizedGeneralizedGamma"),
+    ("BlockedGibbs", "MixtureOfFiniteMixtures"),
+    ("Slice", "MixtureOfFiniteMixtures"),
     ("Slice", "FiniteDirichlet"),
 }
 

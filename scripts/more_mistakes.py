@@ -268,10 +268,26 @@ MORE = (
     ),
     Bug(
         80,
+        "sums over the number of components end at the first small term",
+        "src/process/mixture_of_finite_mixtures.rs",
+        "if n_more as f64 > rate && term",
+        f"if (n_more as f64 > rate || {bug(80)}) && term",
+        "process::mixture_of_finite_mixtures",
+    ),
+    Bug(
+        81,
+        "the number of components counts from 0 in its prior",
+        "src/process/mixture_of_finite_mixtures.rs",
+        "k.ln() + (k - 1.0) * self.rate.ln()",
+        f"k.ln() + (k - if {bug(81)} {{ 2.0 }} else {{ 1.0 }}) * self.rate.ln()",
+        "mcmc:: process::partitions",
+    ),
+    Bug(
+        82,
         "the search leaves an empty cluster's counts in the place of the last one",
         "src/partitions/table.rs",
         "row[cluster] = row[last];",
-        f"row[cluster] = if {bug(80)} {{ 0 }} else {{ row[last] }};",
+        f"row[cluster] = if {bug(82)} {{ 0 }} else {{ row[last] }};",
         "tests/sampling/test_partition_estimates.py",
     ),
 )

@@ -31,6 +31,7 @@ PROCESSES: dict[str, Any] = {
         sb.Beta(1.5, 1.5), concentration=sb.Gamma(1.0, 1.0)
     ),
     "`FiniteDirichlet(n_components)`": sb.FiniteDirichlet(3),
+    "`MixtureOfFiniteMixtures(concentration, rate=...)`": sb.MixtureOfFiniteMixtures(),
     "`NormalizedGeneralizedGamma(mass, discount)`": sb.NormalizedGeneralizedGamma(1.0, 0.3),
     "`NormalizedGeneralizedGamma(Gamma(...), Beta(...))`": sb.NormalizedGeneralizedGamma(
         sb.Gamma(1.0, 1.0), sb.Beta(1.5, 1.5)

@@ -227,7 +227,7 @@ impl Specification {
                 "process",
                 found,
                 reason,
-                "sb.sample, which draws from its exact posterior, or a DirichletProcess",
+                "sb.sample, which draws from its exact posterior, or a DirichletProcess or FiniteDirichlet",
             ));
         };
         weights.check_objective(self.objective)?;

@@ -58,6 +58,7 @@ from stickbreak.model.processes import (
     DirichletProcess,
     FiniteDirichlet,
     LatentDirichlet,
+    MixtureOfFiniteMixtures,
     NormalizedGeneralizedGamma,
     PitmanYor,
 )
@@ -129,6 +130,7 @@ __all__ = [
     "Memoized",
     "Merge",
     "Mixture",
+    "MixtureOfFiniteMixtures",
     "ModelFileError",
     "MoveReport",
     "Multinomial",

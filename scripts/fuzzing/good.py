@@ -63,7 +63,7 @@ def _model(rng: Generator) -> Any:
     likelihoods += [sb.ZeroMeanGaussian(), sb.Categorical(), sb.KnownCovarianceGaussian(np.eye(2)), sb.Multinomial()]
     processes = [sb.DirichletProcess(), sb.PitmanYor(0.3), sb.FiniteDirichlet(2)]
     processes += [sb.DirichletProcess(sb.Gamma(1.0, 1.0)), sb.NormalizedGeneralizedGamma(1.0, 0.3)]
-    processes += [sb.PitmanYor(sb.Beta(1.0, 9.0), concentration=sb.Gamma(1.0, 1.0))]
+    processes += [sb.PitmanYor(sb.Beta(1.0, 9.0), concentration=sb.Gamma(1.0, 1.0)), sb.MixtureOfFiniteMixtures()]
     return sb.Mixture(
         likelihood=likelihoods[rng.integers(len(likelihoods))], process=processes[rng.integers(len(processes))]
     )
@@ -210,6 +210,8 @@ GOOD: dict[str, Maker] = {
     "b": _ONE,
     "Gamma(shape)": _ONE,
     "Gamma(rate)": _ONE,
+    "MixtureOfFiniteMixtures(concentration)": _ONE,
+    "MixtureOfFiniteMixtures(rate)": _ONE,
     "likelihood": lambda rng: _model(rng).likelihood,
     "process": lambda rng: _model(rng).process,
     "TopicModel(process)": _one_of(sb.LatentDirichlet(2), sb.LatentDirichlet(3, None)),

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::fit::{Job, Settings, fit};
 use crate::grounds::Grounds;
 use crate::init::Init;
-use crate::mcmc::tests::cases::{dirichlet, generalized_gamma, named, specification};
+use crate::mcmc::tests::cases::{dirichlet, finite_mixtures, generalized_gamma, named, specification};
 use crate::model::{Named, Specification};
 use crate::parallel::Cancel;
 use crate::parameters::{Parameters, Value, vector};
@@ -34,9 +34,12 @@ fn fitted(process: Named) -> Parameters {
 fn open_parameters_are_those_of_the_usual_fit() {
     let rows = rows();
     let learned = named("PitmanYor", [("discount", vector(vec![1.0, 1.0]))]);
-    for (process, of_fit) in
-        [(dirichlet(2.0), dirichlet(2.0)), (generalized_gamma(1.0, 0.5), dirichlet(1.0)), (learned, dirichlet(1.0))]
-    {
+    for (process, of_fit) in [
+        (dirichlet(2.0), dirichlet(2.0)),
+        (generalized_gamma(1.0, 0.5), dirichlet(1.0)),
+        (finite_mixtures(1.0, 1.0), dirichlet(1.0)),
+        (learned, dirichlet(1.0)),
+    ] {
         let (found, fit) =
             estimate(&open(process.clone()), &rows, 3, false, &(), &Cancel::default()).expect("two groups");
         assert_eq!(fit.expect("a fit").summary.n_components(), 2);

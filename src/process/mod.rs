@@ -16,6 +16,7 @@ mod generalized_gamma;
 mod latent_dirichlet;
 mod leftover;
 mod learned;
+mod mixture_of_finite_mixtures;
 mod partitions;
 mod pitman_yor;
 mod point;
@@ -43,6 +44,7 @@ pub use free_sticks::FreeSticks;
 pub use gamma::Gamma;
 pub use generalized_gamma::NormalizedGeneralizedGamma;
 pub use latent_dirichlet::LatentDirichlet;
+pub use mixture_of_finite_mixtures::MixtureOfFiniteMixtures;
 pub use partitions::{Auxiliary, Occupancy, Partitions, ProcessState};
 pub use pitman_yor::PitmanYor;
 pub use random_measure::RandomMeasure;
@@ -99,7 +101,14 @@ macro_rules! registry {
     };
 }
 
-registry!(DirichletProcess, FiniteDirichlet, LatentDirichlet, NormalizedGeneralizedGamma, PitmanYor);
+registry!(
+    DirichletProcess,
+    FiniteDirichlet,
+    LatentDirichlet,
+    MixtureOfFiniteMixtures,
+    NormalizedGeneralizedGamma,
+    PitmanYor,
+);
 
 /// The error for an objective that a prior does not support.
 fn refused(objective: Objective, with: &str, reason: &str, allowed: &str) -> Error {

@@ -69,6 +69,8 @@ SPECIFICATIONS: list[Case] = [
     (lambda: sb.FiniteDirichlet(n_components=10**30), sb.InvalidArgument, "n_components"),
     (lambda: sb.FiniteDirichlet(n_components=2**32), sb.InvalidArgument, "n_components"),
     (lambda: sb.FiniteDirichlet(n_components=3, concentration=1e308), sb.InvalidArgument, "concentration"),
+    (lambda: sb.MixtureOfFiniteMixtures(rate=1e5), sb.InvalidArgument, "rate"),
+    (lambda: sb.MixtureOfFiniteMixtures(concentration=True), sb.InvalidType, "concentration"),
     (lambda: sb.PitmanYor(sb.Beta(1, 2), concentration=-0.5), sb.InvalidArgument, "concentration"),
     (lambda: sb.PitmanYor(sb.Beta), sb.InvalidType, "discount"),
     (lambda: sb.DirichletProcess(concentration=[1.0]), sb.InvalidArgument, "concentration"),

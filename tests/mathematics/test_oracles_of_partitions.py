@@ -16,6 +16,7 @@ LAWS = {
     "pitman-yor": partitions.pitman_yor(0.4, 0.7),
     "finite": partitions.finite(3, 2.0),
     "generalized gamma": partitions.generalized_gamma(0.7, 0.5),
+    "finite mixtures": partitions.finite_mixtures(0.7, 1.5),
 }
 
 

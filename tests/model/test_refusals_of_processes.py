@@ -45,6 +45,11 @@ def test_combinations_without_mathematics(make: Make, reason: str) -> None:
         (lambda: sb.PitmanYor(sb.Beta(1, 1), concentration=-0.1), "concentration"),
         (lambda: sb.Beta(0.0, 1.0), "a"),
         (lambda: sb.Beta(1.0, 1e7), "b"),
+        (lambda: sb.MixtureOfFiniteMixtures(0.0), "concentration"),
+        (lambda: sb.MixtureOfFiniteMixtures(np.inf), "concentration"),
+        (lambda: sb.MixtureOfFiniteMixtures(rate=0.0), "rate"),
+        (lambda: sb.MixtureOfFiniteMixtures(rate=10_001), "rate"),
+        (lambda: sb.MixtureOfFiniteMixtures(rate=np.nan), "rate"),
         # The core reads two numbers as a Gamma prior, but users may not write it so.
         (lambda: sb.DirichletProcess([1.0, 2.0]), "concentration"),
         (lambda: sb.DirichletProcess((1.0, 2.0)), "concentration"),
@@ -73,6 +78,10 @@ def test_parameters_that_are_not_allowed(make: Make, argument: str) -> None:
         (lambda: sb.PitmanYor(sb.Gamma(1, 1)), "discount"),
         (lambda: sb.PitmanYor(0.3, concentration=sb.Beta(1, 1)), "concentration"),
         (lambda: sb.DirichletProcess(sb.Gamma), "concentration"),
+        (lambda: sb.MixtureOfFiniteMixtures(sb.Gamma(1, 1)), "concentration"),
+        (lambda: sb.MixtureOfFiniteMixtures(rate=None), "rate"),
+        (lambda: sb.MixtureOfFiniteMixtures(rate="1"), "rate"),
+        (lambda: sb.MixtureOfFiniteMixtures(rate=[1.0]), "rate"),
     ],
 )
 def test_parameters_of_the_wrong_type(make: Make, argument: str) -> None:
@@ -99,6 +108,7 @@ def test_the_last_that_is_allowed(process: Any) -> None:
     [
         (sb.PitmanYor(0.3, concentration=sb.Gamma(1, 1)), "concentration", "a number, or sb.sample"),
         (sb.PitmanYor(sb.Beta(1, 1)), "discount", "a number, or sb.sample"),
+        (sb.MixtureOfFiniteMixtures(), "process", "a DirichletProcess or FiniteDirichlet"),
     ],
 )
 @pytest.mark.parametrize("algorithm", [sb.Full, sb.Memoized, sb.Stochastic])

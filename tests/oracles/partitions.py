@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 from scipy.special import gammaln, logsumexp
+from scipy.stats import poisson
 
 
 def set_partitions(n):
@@ -127,6 +128,23 @@ def finite(k, alpha):
         labels = gammaln(k + 1) - gammaln(k - len(sizes) + 1)
         rest = gammaln(alpha) - gammaln(alpha + sum(sizes))
         return labels + rest + sum(gammaln(alpha / k + n) - gammaln(alpha / k) for n in sizes)
+
+    return log_p
+
+
+def finite_mixtures(gamma, rate):
+    """Return the same under a mixture of finite mixtures: gamma for each of K components, K - 1 ~ Poisson(rate)."""
+    every = np.arange(1, 500)
+    log_weights = poisson.logpmf(every - 1, rate)
+
+    @cache
+    def log_v(n, t):
+        k = every[t - 1 :]
+        terms = gammaln(k + 1) - gammaln(k - t + 1) + gammaln(gamma * k) - gammaln(gamma * k + n)
+        return logsumexp(terms + log_weights[t - 1 :])
+
+    def log_p(sizes):
+        return log_v(sum(sizes), len(sizes)) + sum(gammaln(gamma + n) - gammaln(gamma) for n in sizes)
 
     return log_p
 

@@ -335,6 +335,7 @@ def test_columns_that_the_model_does_not_see_are_named():
     [
         (sb.SphericalGaussian(base="product"), sb.DirichletProcess(), r'SphericalGaussian\(base="product"\)'),
         (sb.Gaussian(), sb.FiniteDirichlet(3), "a hierarchy under FiniteDirichlet"),
+        (sb.Gaussian(), sb.MixtureOfFiniteMixtures(), "a hierarchy under MixtureOfFiniteMixtures"),
         (sb.Gaussian(), sb.PitmanYor(0.3, concentration=-0.1), "a hierarchy under PitmanYor"),
     ],
 )
@@ -359,7 +360,9 @@ def test_too_many_rows_for_all_pairs_are_refused():
     assert caught.value.argument == "method"
 
 
-@pytest.mark.parametrize("process", [sb.FiniteDirichlet(3), sb.PitmanYor(0.5, concentration=-0.2)])
+@pytest.mark.parametrize(
+    "process", [sb.FiniteDirichlet(3), sb.PitmanYor(0.5, concentration=-0.2), sb.MixtureOfFiniteMixtures()]
+)
 def test_processes_without_product_form_are_refused(process):
     with pytest.raises(sb.NotSupported):
         sb.hierarchy(sb.Mixture(likelihood=GAUSSIAN, process=process), X)

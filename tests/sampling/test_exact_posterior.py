@@ -19,6 +19,7 @@ from oracles.partitions import (
     canonical,
     dirichlet,
     finite,
+    finite_mixtures,
     generalized_gamma,
     pitman_yor,
 )
@@ -33,6 +34,7 @@ PROCESSES = {
     "pitman-yor below 0": (sb.PitmanYor(0.6, concentration=-0.3), pitman_yor(0.6, -0.3)),
     "generalized gamma": (sb.NormalizedGeneralizedGamma(0.7, 0.5), generalized_gamma(0.7, 0.5)),
     "finite": (sb.FiniteDirichlet(3, concentration=1.5), finite(3, 1.5)),
+    "finite mixtures": (sb.MixtureOfFiniteMixtures(0.7, rate=1.5), finite_mixtures(0.7, 1.5)),
 }
 SAMPLERS = {
     "gibbs": sb.CollapsedGibbs(),
@@ -45,7 +47,13 @@ SAMPLERS = {
     "slice": sb.Slice(),
 }
 # Under a discount of 0.5 a long chain needs too many jumps in some sweep; `test_slices_of_jumps` has a smaller one.
-UNSUPPORTED = {("blocked", "generalized gamma"), ("slice", "generalized gamma"), ("slice", "finite")}
+UNSUPPORTED = {
+    ("blocked", "generalized gamma"),
+    ("slice", "generalized gamma"),
+    ("slice", "finite"),
+    ("blocked", "finite mixtures"),
+    ("slice", "finite mixtures"),
+}
 
 
 def gaussian():
@@ -230,10 +238,11 @@ def test_learned_parameters_of_a_pitman_yor_process_have_their_posterior(sampler
         assert abs(values.mean() - expected) < 5.6 * batches.std(ddof=1) / np.sqrt(50)
 
 
-def test_the_predictive_density_is_the_mean_over_draws():
+@pytest.mark.parametrize("process", ["dirichlet", "finite mixtures"])
+def test_the_predictive_density_is_the_mean_over_draws(process):
     likelihood, marginal, rows = gaussian()
-    log_prior = dirichlet(0.8)
-    model = sb.Mixture(likelihood=likelihood, process=sb.DirichletProcess(0.8))
+    law, log_prior = PROCESSES[process]
+    model = sb.Mixture(likelihood=likelihood, process=law)
     trace = sb.sample(model, rows[:5], draws=30, warmup=5, chains=2)
     new = np.array([[0.3, 1.2], [4.0, -3.0]])
     before = Posterior(marginal, log_prior, rows[:5])

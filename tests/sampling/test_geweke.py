@@ -12,7 +12,7 @@ import stickbreak as sb
 from oracles import partitions
 
 # False alarms: 1e-4 for all tests of this file together.
-LEVEL = 1e-4 / 15
+LEVEL = 1e-4 / 20
 N, SWEEPS, BATCHES = 6, 6000, 60
 DOF, PRECISION = 5.0, 0.3
 LIKELIHOOD = sb.Gaussian(mean=[0.0, 0.0], mean_precision=PRECISION, dof=DOF, scale=np.eye(2))
@@ -21,6 +21,7 @@ PROCESSES = {
     "dirichlet": (sb.DirichletProcess(1.3), partitions.dirichlet(1.3)),
     "pitman-yor": (sb.PitmanYor(0.4, concentration=0.7), partitions.pitman_yor(0.4, 0.7)),
     "finite": (sb.FiniteDirichlet(3, concentration=2.0), partitions.finite(3, 2.0)),
+    "finite mixtures": (sb.MixtureOfFiniteMixtures(0.7, rate=1.5), partitions.finite_mixtures(0.7, 1.5)),
 }
 SAMPLERS = {
     "gibbs": sb.CollapsedGibbs(),

@@ -478,6 +478,30 @@ def test_the_command_line_draws_a_trace(tmp_path, capsys):
     assert program.main(["mcmc", str(rows), "-o", str(out), "--draws", "0"], standalone_mode=False) == 2
 
 
+def test_the_command_line_tells_the_rates_of_a_likelihood_and_of_a_process_apart(tmp_path, capsys):
+    from stickbreak.cli.commands import program
+
+    rows, out = tmp_path / "rows.npy", tmp_path / "trace.safetensors"
+    np.save(rows, np.random.default_rng(2).poisson([[2.0], [9.0]], size=(2, 20)).reshape(-1, 1))
+    finite = ["--process", "mixture-of-finite-mixtures", "--concentration", "0.5", "--process-rate", "3"]
+    likelihood = ["--likelihood", "poisson", "--shape", "1", "--rate", "2"]
+    chains = ["--draws", "4", "--warmup", "1", "--chains", "1", "--quiet"]
+    arguments = ["mcmc", str(rows), "-o", str(out), *chains]
+    assert program.main([*arguments, *likelihood, *finite], standalone_mode=False) == 0
+    model = sb.load(out).model
+    assert model.process == sb.MixtureOfFiniteMixtures(0.5, rate=3.0)
+    assert model.likelihood.rate == 2.0
+    capsys.readouterr()
+    for wrong, said in [
+        ([*likelihood, *finite[:-1], "0"], "--process-rate must be greater than 0, but it is 0"),
+        (finite[-2:], "--process-rate does not go with gaussian or dirichlet-process"),
+        ([*finite, "--rate", "2"], "--rate does not go with gaussian or mixture-of-finite-mixtures"),
+        ([*likelihood[:-1], "-2", *finite], "--rate must be greater than 0, but it is -2"),
+    ]:
+        assert program.main([*arguments, *wrong], standalone_mode=False) == 2
+        assert said in capsys.readouterr().err
+
+
 def test_the_command_line_writes_the_labels_of_the_best_draw_of_all_chains(tmp_path):
     """The best draw is one of the second chain."""
     from stickbreak.cli.commands import program
@@ -513,6 +537,9 @@ def test_samplers_name_what_to_use_instead():
 
     assert refused(sb.NormalizedGeneralizedGamma(1.0, 0.3), sb.BlockedGibbs()) == ("sampler", "Slice()")
     assert refused(sb.FiniteDirichlet(3), sb.Slice()) == ("sampler", "BlockedGibbs()")
+    for sampler in (sb.BlockedGibbs(), sb.Slice()):
+        expected = ("sampler", "CollapsedGibbs(), SplitMerge() or TreeGuided()")
+        assert refused(sb.MixtureOfFiniteMixtures(), sampler) == expected
     assert refused(sb.FiniteDirichlet(3), sb.BlockedGibbs(truncation=4)) == ("truncation", "None")
     argument, allowed = refused(sb.PitmanYor(0.5), sb.BlockedGibbs())
     assert argument == "truncation"

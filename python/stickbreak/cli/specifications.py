@@ -106,8 +106,14 @@ class Numbers(click.ParamType):  # type: ignore[type-arg]
 
 
 def parameter_options(*bases: type[Specification], besides: Container[str]) -> Decorator:
-    """Return the decorator that gives a command an option for each parameter of the subclasses, `besides` aside."""
-    owners = owners_of([kind for base in bases for kind in _of_rows(base)], besides)
+    """Return the decorator that gives a command an option for each parameter of the subclasses, `besides` aside.
+
+    A parameter of which an earlier base has one of the same name is called by its base too, as in --process-rate.
+    """
+    owners: dict[str, list[tuple[type[Any], Field[Any]]]] = {}
+    for base in bases:
+        for name, owned in owners_of(_of_rows(base), besides).items():
+            owners[_of_base(base, name) if name in owners else name] = owned
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         for name, owned in reversed(owners.items()):
@@ -115,6 +121,16 @@ def parameter_options(*bases: type[Specification], besides: Container[str]) -> D
         return command
 
     return decorate
+
+
+def _of_base(base: type[Any], name: str) -> str:
+    return f"{base.__name__.lower()}_{name}"
+
+
+def _given_name(kind: type[Any], name: str, given: Container[str]) -> str:
+    """Return the name under which a parameter of `kind` is among the given ones."""
+    own = _of_base(kind.__base__ or kind, name)
+    return own if own in given else name
 
 
 def owners_of(
@@ -139,13 +155,19 @@ def made(kind: type[T], given: Mapping[str, Any]) -> T:
     """Return an instance of `kind` with those of the given parameters that it has."""
     values = {}
     for field in fields(kind):  # type: ignore[arg-type]
-        value = given.get(field.name)
+        name = _given_name(kind, field.name, given)
+        value = given.get(name)
         if value is not None:
             values[field.name] = None if field.name in NONE and value == NONE[field.name] else value
         elif field.default is MISSING and field.default_factory is MISSING:
-            title = option(field.name)
-            raise click.BadOptionUsage(title, f"{kebab(kind.__name__)} needs {title}")
-    return kind(**values)
+            raise click.BadOptionUsage(option(name), f"{kebab(kind.__name__)} needs {option(name)}")
+    try:
+        return kind(**values)
+    except InvalidArgument as error:
+        name = _given_name(kind, error.argument or "", given)
+        if name == (error.argument or ""):
+            raise
+        raise checks.invalid_argument(name, error.found or "", error.allowed or "") from error
 
 
 def check_used(
@@ -156,7 +178,7 @@ def check_used(
     `options` has the options whose names are not those of their parameters.
     """
     chosen = list(kinds)
-    known = {field.name for kind in chosen for field in fields(kind)}
+    known = {_given_name(kind, field.name, given) for kind in chosen for field in fields(kind)}
     for name, value in given.items():
         if value is not None and name not in known:
             names = " or ".join(kebab(kind.__name__) for kind in chosen)

@@ -20,7 +20,7 @@ class Mixture(Model):
     ----------
     likelihood : Gaussian, DiagonalGaussian, Multinomial, ... (any likelihood)
         F with its base measure.
-    process : DirichletProcess, PitmanYor or FiniteDirichlet, optional
+    process : DirichletProcess, PitmanYor, FiniteDirichlet, ... (any process), optional
         The prior on the weights w. Default: `DirichletProcess()`.
 
     Raises

@@ -200,6 +200,45 @@ class PitmanYor(Process):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class MixtureOfFiniteMixtures(Process):
+    r"""Mixture of finite mixtures: a symmetric Dirichlet prior over an unknown number of components [1]_.
+
+    .. math:: K - 1 \sim \mathrm{Poisson}(\lambda), \quad
+        (w_1, \dots, w_K) \sim \mathrm{Dirichlet}(\gamma, \dots, \gamma)
+
+    The number of clusters of n rows approaches K as n grows, where that of a `DirichletProcess` grows without limit. It
+    is supported by `sample` only.
+
+    Parameters
+    ----------
+    concentration : float
+        :math:`\gamma > 0` of each component, 1e-300 to 1e300. A `FiniteDirichlet` has one for all components together.
+    rate : float
+        Expected number of components less one, :math:`\lambda > 0`, 1e-300 to 1e4.
+
+    Raises
+    ------
+    InvalidType, InvalidArgument
+        A parameter has a type or a value that is not allowed.
+
+    References
+    ----------
+    .. [1] Miller, J. W. and Harrison, M. T. (2018). Mixture models with a prior on the number of components. Journal
+           of the American Statistical Association 113(521).
+
+    Examples
+    --------
+    >>> import stickbreak as sb
+    >>> sb.MixtureOfFiniteMixtures(rate=4)
+    MixtureOfFiniteMixtures(concentration=1.0, rate=4.0)
+    """
+
+    concentration: float = 1.0
+    _: KW_ONLY
+    rate: float = 1.0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class NormalizedGeneralizedGamma(Process):
     r"""Normalized generalized gamma process, whose cluster sizes follow a power law [1]_.
 

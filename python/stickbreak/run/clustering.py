@@ -69,8 +69,8 @@ def hierarchy(
         An argument has a value that is not allowed, including too many rows for "bhc".
     NotSupported
         The likelihood has no closed marginal likelihood, such as ``SphericalGaussian(base="product")``. Or partitions
-        of the process have no product form, such as those of a `FiniteDirichlet`, or of a `PitmanYor` with a
-        concentration of at most 0.
+        of the process have no product form, such as those of a `FiniteDirichlet` or a `MixtureOfFiniteMixtures`, or of
+        a `PitmanYor` with a concentration of at most 0.
     NumericalError
         A computation left the range of floating-point numbers.
 

@@ -71,6 +71,7 @@ PARAMETERS: Mapping[str, Draw] = {
     "concentration": lambda rng, setting: rng.uniform(0.2, 5.0),
     "discount": lambda rng, setting: rng.uniform(0.0, 0.9),
     "mass": lambda rng, setting: rng.uniform(0.2, 5.0),
+    "MixtureOfFiniteMixtures.rate": lambda rng, setting: rng.uniform(0.2, 5.0),
 }
 # Parameters that belong together, by class. One of these sets replaces the entries of `PARAMETERS`.
 VARIANTS: Mapping[str, Sequence[Mapping[str, Any]]] = {

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::grounds::Grounds;
 use crate::mcmc::clusters::n_distinct;
 use crate::mcmc::conditional::field::Field;
-use crate::mcmc::conditional::{ConditionalChains, DrawnWeights, LabelState, WeightDraws};
+use crate::mcmc::conditional::{COLLAPSED, ConditionalChains, DrawnWeights, LabelState, WeightDraws};
 use crate::mcmc::{Chains, Info, Sampler, Setup};
 use crate::parameters::Parameters;
 use crate::process::{self, Exchangeable, Stick, Sticks, draw_sticks, least_truncation, log_weights};
@@ -54,10 +54,11 @@ impl BlockedGibbs {
             }
             return Ok(Box::new(FixedComponents { process, n_components }));
         }
-        let Some(process) = process.sticks() else {
+        let Some(process) = process.clone().sticks() else {
             let found = format!("BlockedGibbs with {}", named.name);
             let reason = "its weights are not pieces of a stick that could be truncated";
-            return Err(Error::not_supported("sampler", found, reason, "Slice()"));
+            let allowed = if process.jumps().is_some() { "Slice()" } else { COLLAPSED };
+            return Err(Error::not_supported("sampler", found, reason, allowed));
         };
         let default = || {
             let least = least_truncation(process.as_ref(), process.start(false)?, n, ERROR, MOST);

@@ -23,6 +23,9 @@ pub(super) use field::{Field, PassSpace};
 pub use slice::Slice;
 use state::LabelState;
 
+/// The samplers that need no weights.
+const COLLAPSED: &str = "CollapsedGibbs(), SplitMerge() or TreeGuided()";
+
 /// Weights drawn for the components of a sweep.
 struct DrawnWeights<'a> {
     /// For each component, the label of its rows before the sweep, if it has rows.

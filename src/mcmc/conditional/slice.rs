@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::local_step::Slices;
 use crate::mcmc::conditional::field::Field;
-use crate::mcmc::conditional::{ConditionalChains, DrawnWeights, LabelState, WeightDraws};
+use crate::mcmc::conditional::{COLLAPSED, ConditionalChains, DrawnWeights, LabelState, WeightDraws};
 use crate::mcmc::{Chains, Sampler, Setup};
 use crate::parameters::Parameters;
 use crate::process::{self, Jumps, MOST_ATOMS, Stick, Sticks, draw_sticks, log_weights};
@@ -45,12 +45,16 @@ impl Sampler for Slice {
         let process = process::build(&named.name, &named.parameters)?;
         let weighing: Box<dyn WeightDraws> = if let Some(process) = process.clone().sticks() {
             Box::new(SlicedSticks(process))
-        } else if let Some(process) = process.jumps() {
+        } else if let Some(process) = process.clone().jumps() {
             Box::new(SlicedJumps(process))
         } else {
             let found = format!("Slice with {}", named.name);
-            let reason = "it has a fixed number of components, which need no slices";
-            return Err(Error::not_supported("sampler", found, reason, "BlockedGibbs()"));
+            let (reason, allowed) = if process.shares().is_some() {
+                ("it has a fixed number of components, which need no slices", "BlockedGibbs()")
+            } else {
+                ("its weights are neither pieces of a stick nor jumps of a random measure", COLLAPSED)
+            };
+            return Err(Error::not_supported("sampler", found, reason, allowed));
         };
         let field = Field::new(setup.grounds, setup.rows)?;
         let labels = field.labels(setup.start, setup.seed, setup.cancel)?;

@@ -65,6 +65,11 @@ pub fn finite(n_components: u32, concentration: f64) -> Named {
     named("FiniteDirichlet", [("n_components", n_components), ("concentration", Value::Number(concentration))])
 }
 
+pub fn finite_mixtures(concentration: f64, rate: f64) -> Named {
+    let pairs = [("concentration", Value::Number(concentration)), ("rate", Value::Number(rate))];
+    named("MixtureOfFiniteMixtures", pairs)
+}
+
 /// The processes under which every sampler is tested.
 pub fn processes() -> Vec<Named> {
     vec![
@@ -74,6 +79,7 @@ pub fn processes() -> Vec<Named> {
         generalized_gamma(0.7, 0.5),
         finite(3, 1.5),
         finite(9, 2.0),
+        finite_mixtures(0.7, 1.5),
     ]
 }
 

@@ -3,7 +3,7 @@
 use crate::data::DenseRows;
 use crate::mcmc::ChainState;
 use crate::mcmc::Target;
-use crate::mcmc::tests::cases::{dirichlet, generalized_gamma, named, pitman_yor, posterior, target};
+use crate::mcmc::tests::cases::{dirichlet, finite_mixtures, generalized_gamma, named, pitman_yor, posterior, target};
 use crate::mcmc::tests::paths::partitions;
 use crate::model::Named;
 use crate::parameters::{Value, table, vector};
@@ -48,6 +48,7 @@ fn laws_of_partitions() {
         (generalized_gamma(0.7, 0.5), -5.264_962_316_268),
         (dirichlet(0.7), -4.043_303_115_817),
         (pitman_yor(0.35, 0.8), -4.742_051_668_627),
+        (finite_mixtures(0.7, 1.5), -3.895_820_032_322),
     ] {
         near(log_prior(&example(process), &[0, 0, 1, 1, 0]), expected);
     }
@@ -93,6 +94,18 @@ fn five_numbers_under_a_generalized_gamma_process() {
     near(together(0, 1), 0.291_748_838_067);
     near(together(0, 4), 0.062_661_336_185);
     near(together(2, 3), 0.303_264_659_711);
+}
+
+#[test]
+fn five_numbers_under_a_mixture_of_finite_mixtures() {
+    let target = example(finite_mixtures(0.7, 1.5));
+    let (total, law, together) = summary(&target);
+    near(total, -10.120_589_410_613);
+    let expected = [0.252_008_473_315, 0.519_474_224_708, 0.201_168_607_146, 0.026_272_750_047, 0.001_075_944_784];
+    law.iter().zip(expected).for_each(|(found, expected)| near(*found, expected));
+    near(together(0, 1), 0.711_708_873_549);
+    near(together(0, 4), 0.339_458_588_586);
+    near(together(2, 3), 0.666_489_335_272);
 }
 
 #[test]

@@ -44,6 +44,11 @@ fn finite(n_components: u32, concentration: f64) -> Arc<dyn Partitions> {
     law("FiniteDirichlet", Parameters::from_pairs(pairs))
 }
 
+fn finite_mixtures(concentration: f64, rate: f64) -> Arc<dyn Partitions> {
+    let pairs = [("concentration", Value::Number(concentration)), ("rate", Value::Number(rate))];
+    law("MixtureOfFiniteMixtures", Parameters::from_pairs(pairs))
+}
+
 /// Gamma(2, 1.5) on the concentration and Beta(1.5, 2.5) on the discount.
 fn learned_pitman_yor() -> Parameters {
     Parameters::from_pairs([("discount", vector(vec![1.5, 2.5])), ("concentration", vector(vec![2.0, 1.5]))])
@@ -68,6 +73,9 @@ fn all() -> Vec<(&'static str, Arc<dyn Partitions>)> {
         ("one component", finite(1, 2.0)),
         ("three components", finite(3, 1.5)),
         ("twelve components", finite(12, 0.4)),
+        ("MFM 1, 1", finite_mixtures(1.0, 1.0)),
+        ("MFM 0.3, 5", finite_mixtures(0.3, 5.0)),
+        ("MFM 4, 0.02", finite_mixtures(4.0, 0.02)),
     ]
 }
 
@@ -192,6 +200,32 @@ fn finite_partitions_are_sums_over_labellings() {
         assert!((of_sizes - expected).abs() < 1e-14, "{sizes:?}: {of_sizes} {expected}");
     }
     assert_eq!(probability(law.as_ref(), &[1; 5]), 0.0);
+}
+
+/// A partition has the mean of its probabilities under k components, each of the same concentration.
+#[test]
+fn mixtures_of_finite_mixtures_are_means_over_the_number_of_components() {
+    for (concentration, rate) in [(1.0, 1.0), (0.3, 5.0), (4.0, 0.02)] {
+        let law = finite_mixtures(concentration, rate);
+        // The number of components exceeds 60 with a probability below 1e-40.
+        let weights: Vec<f64> = (0..60)
+            .scan(f64::exp(-rate), |weight, k| {
+                let of_more = *weight;
+                *weight *= rate / f64::from(k + 1);
+                Some(of_more)
+            })
+            .collect();
+        let laws: Vec<_> = (1..=60_u32).map(|k| finite(k, concentration * f64::from(k))).collect();
+        for sizes in (1..=N).flat_map(partitions) {
+            let expected: f64 =
+                weights.iter().zip(&laws).map(|(weight, law)| weight * probability(law.as_ref(), &sizes)).sum();
+            let found = probability(law.as_ref(), &sizes);
+            assert!(
+                (found - expected).abs() < 1e-12 * expected,
+                "{concentration} {rate} {sizes:?}: {found} {expected}"
+            );
+        }
+    }
 }
 
 /// The integral of exp(`log_density`) over a range of nodes by the trapezoidal rule.
@@ -566,7 +600,7 @@ fn without_data_both_parameters_of_a_pitman_yor_process_keep_their_priors() {
 
 #[test]
 fn what_has_no_auxiliary_values_refuses_them() {
-    for law in [finite(3, 1.0), pitman_yor(0.5, 0.0), pitman_yor(0.5, -0.2)] {
+    for law in [finite(3, 1.0), finite_mixtures(1.0, 1.0), pitman_yor(0.5, 0.0), pitman_yor(0.5, -0.2)] {
         let refused = law.start(true).expect_err("no product form").to_string();
         assert!(refused.contains("product form"), "{refused}");
         assert!(law.start(false).is_ok());

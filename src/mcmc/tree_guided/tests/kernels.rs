@@ -2,7 +2,9 @@
 
 use super::super::{Global, TreeGuided};
 use crate::error::Result;
-use crate::mcmc::tests::cases::{dirichlet, generalized_gamma, others, pitman_yor, points, processes, words};
+use crate::mcmc::tests::cases::{
+    dirichlet, finite_mixtures, generalized_gamma, others, pitman_yor, points, processes, words,
+};
 use crate::mcmc::tests::exactness::is_exact;
 use crate::mcmc::tree_guided::local;
 use crate::mcmc::{ChainState, Collapsed, Target, Turn};
@@ -80,7 +82,8 @@ fn sweeps_leave_the_posterior_unchanged() {
 #[test]
 #[ignore = "slow"]
 fn sweeps_under_every_process_leave_the_posterior_unchanged() {
-    for process in [dirichlet(0.8), pitman_yor(0.6, -0.3), generalized_gamma(0.7, 0.5)] {
+    let others = [generalized_gamma(0.7, 0.5), finite_mixtures(0.7, 1.5)];
+    for process in [dirichlet(0.8), pitman_yor(0.6, -0.3)].into_iter().chain(others) {
         check_sweeps("uniform", process.clone());
         check_sweeps("guided", process);
     }
