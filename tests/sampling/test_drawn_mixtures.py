@@ -33,6 +33,8 @@ PROCESSES = {
     "PitmanYor": sb.PitmanYor(0.4, concentration=0.5),
     "FiniteDirichlet": sb.FiniteDirichlet(6, concentration=3.0),
     "NormalizedGeneralizedGamma": sb.NormalizedGeneralizedGamma(1.0, 0.4),
+    "PitmanYor, learned": sb.PitmanYor(sb.Beta(1.0, 2.0), concentration=sb.Gamma(2.0, 2.0)),
+    "MixtureOfFiniteMixtures": sb.MixtureOfFiniteMixtures(1.0, rate=2.0),
 }
 
 
