@@ -27,7 +27,7 @@ WELL = {
     "inputs": ("success", 200),
     "checkpoints": ("resumed", 200),
     "data": ("read", 50),
-    "commands": ("exit 0", 15),
+    "commands": ("exit 0", 25),
     "callables": ("success", 50),
 }
 
