@@ -520,6 +520,9 @@ def test_the_density_of_a_trace_has_a_band() -> None:
     assert grid[-1] > rows.max()
     with pytest.raises(sb.InvalidArgument, match="column"):
         sb.plot.density(trace, 1)
+    for column in (False, 0.0, np.array([])):
+        with pytest.raises(sb.InvalidType, match="column"):
+            sb.plot.density(trace, column)  # type: ignore[arg-type]
     wide = sb.sample(model, np.column_stack([rows, rows**2]), draws=2, warmup=0, chains=1, threads=1)
     with pytest.raises(sb.NotSupported, match=r"Trace\.density"):
         sb.plot.density(wide)

@@ -203,3 +203,14 @@ def test_fits_of_several_seeds_are_joined() -> None:
     found = sb.stability(sb.Mixture(likelihood=sb.Gaussian()), X, n_seeds=3, threads=1)
     labels: NDArray[np.int64] = found.labels
     assert sb.partition_distance(labels, np.repeat([0, 1], 30)) == 0.0
+
+
+def test_a_ball_of_kept_rows_counts_their_clusters() -> None:
+    part = sampled(12, keep_rows=range(5))
+    ball = part.credible_ball(0.9, threads=1)
+    draws = part.partitions.reshape(-1, 5)
+    apart = np.array([sb.partition_distance(draw, ball.centre.labels) for draw in draws])
+    clusters = np.array([len(np.unique(draw)) for draw in draws])[apart <= ball.radius + 1e-12]
+    assert (ball.upper.max() + 1, ball.lower.max() + 1) == (clusters.min(), clusters.max())
+    with pytest.raises(ValueError, match="read-only"):
+        part.largest_cluster[0] = 1

@@ -202,6 +202,8 @@ def density_of_draws(trace: Trace, column: int | str, X: ArrayLike | None, ax: "
         reason = "its rows are not single real numbers"
         raise checks.not_supported("fit", "a trace of these rows", reason, "Trace.density, on a grid of your own")
     name = "column 0" if trace.column_names is None else trace.column_names[0]
+    if not isinstance(column, str) and not checks.is_integer(column):
+        raise checks.invalid_type("column", checks.describe(column), "0, or the name of the column")
     if column not in (0, name):
         raise checks.invalid_argument("column", repr(column), "0" if trace.column_names is None else f"0 or {name!r}")
     shown = rows if X is None else np.asarray(trace._new_rows(X, trace._whole("plot.density")[1]))

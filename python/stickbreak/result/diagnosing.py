@@ -120,7 +120,7 @@ class Diagnosing:
     ) -> RunLength:
         """Return how many draws are needed to estimate a quantile of a quantity, and how many are burn-in.
 
-        Whether a draw lies below the quantile is taken for a Markov chain of two states, thinned until it has the first
+        Whether a draw is at most the quantile is taken for a Markov chain of two states, thinned until it has the first
         order (Raftery and Lewis [1]_). Transitions are counted in each chain, and added up.
 
         Parameters
@@ -138,7 +138,7 @@ class Diagnosing:
         -------
         RunLength
             The numbers are rough unless the trace has more than `RunLength.minimum` draws. All but that one are nan if
-            the draws show no transitions, such as those of a constant quantity.
+            the draws show too few transitions, such as those of a quantity with hardly any values.
 
         Raises
         ------

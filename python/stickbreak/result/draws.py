@@ -88,7 +88,9 @@ class Chains:
     @cached_property
     def largest(self) -> NDArray[np.int64]:
         """The number of rows of the largest cluster of each draw, shape (chains, draws)."""
-        return np.array([sizes.max() for sizes in self.each()]).reshape(self.n_clusters.shape)
+        found = np.array([sizes.max() for sizes in self.each()]).reshape(self.n_clusters.shape)
+        found.flags.writeable = False
+        return found
 
     def each(self) -> Iterator[NDArray[np.int64]]:
         """Yield the sizes of the clusters of each draw."""

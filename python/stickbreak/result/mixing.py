@@ -140,6 +140,8 @@ class Mixing:
             An argument is not as described, or the densities at all draws do not fit in memory.
         NotSupported
             The trace has no rows, or not the labels of all rows.
+        NumericalError
+            A row is so far away that its log density overflows float64 (beyond about 1e154 standard deviations).
 
         Examples
         --------

@@ -293,7 +293,7 @@ class Trace(Diagnosing, Partitioning, Mixing):
             Where to write; an existing file is replaced only when the new one is complete.
         rows : bool
             Whether the file has the rows. Without them it is smaller and does not give the data away, and what needs
-            rows is not supported by what `load` returns: `log_predictive`, `predict` and `support`.
+            rows is not supported by what `load` returns: predictions, densities, parameters and `support`.
 
         Raises
         ------

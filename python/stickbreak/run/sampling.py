@@ -105,7 +105,7 @@ def sample(
     keep_rows : array_like of int, shape (m,), optional
         Positions of rows, each at most once. The trace keeps the labels of these rows only; sizes of clusters count all
         rows. 1,000 draws of a million rows take 4 GB for each chain. Without the labels of all rows a trace has no
-        `log_predictive` and no `predict`. Default: all rows.
+        predictions, densities or parameters. Default: all rows.
     seed : int
         Decides every random choice; 0 to 2**64 - 1.
     threads : int, optional
