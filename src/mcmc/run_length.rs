@@ -33,9 +33,9 @@ impl Accuracy {
 pub struct RunLength {
     /// Draws at the beginning that do not count.
     pub burn_in: f64,
-    /// Every so many draws are a Markov chain of the first order.
+    /// Draws that are this far apart are a Markov chain of the first order.
     pub lag: f64,
-    /// Draws after burn-in, of all chains together.
+    /// Draws after burn-in, added up over the chains.
     pub draws: f64,
 }
 

@@ -106,7 +106,8 @@ impl<'a> Searcher<'a> {
         }
     }
 
-    /// The best cluster of a group that has none; its old cluster, if that is as good but for rounding.
+    /// The best cluster of a group that has none. Where only rounding separates them, it is the old one, so that a
+    /// scan ends.
     fn best(&mut self, group: usize, old: Option<usize>) -> usize {
         self.table.changes(group, &mut self.changes);
         if self.table.n_clusters() == self.max_clusters {

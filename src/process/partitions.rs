@@ -103,7 +103,7 @@ pub trait Partitions: Process {
 }
 
 /// Logs of independent Gamma variables of the shapes size + `more`, followed by one of the shape `outside`, which may
-/// be 0: a Dirichlet distribution but for a common factor.
+/// be 0. Divided by their sum, the variables are a draw from a Dirichlet distribution.
 pub(super) fn gamma_weights(sizes: &[usize], more: f64, outside: f64, draws: &mut dyn Draws) -> Vec<f64> {
     let mut log_weights: Vec<f64> = sizes.iter().map(|&size| draws.log_gamma(size as f64 + more)).collect();
     log_weights.push(if outside > 0.0 { draws.log_gamma(outside) } else { f64::NEG_INFINITY });

@@ -166,7 +166,7 @@ def in_place(values: NDArray[np.float64], order: list[int] | None) -> NDArray[np
 
 
 def of_file(value: object, n_columns: int | None) -> Names | None:
-    """Return the names stored in a file, which has so many columns, or no rows and any number of columns.
+    """Return the names stored in a file with `n_columns` columns; None if the file has no rows to count them by.
 
     Raises
     ------

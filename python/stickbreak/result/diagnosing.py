@@ -20,9 +20,9 @@ class RunLength(NamedTuple):
     burn_in : float
         Draws at the beginning of each chain that should not count.
     lag : float
-        Every so many draws are a Markov chain of the first order.
+        Draws that are this far apart are a Markov chain of the first order.
     draws : float
-        Draws after burn-in that suffice, of all chains together.
+        Draws after burn-in that suffice, added up over the chains.
     minimum : float
         Independent draws that would suffice.
     """

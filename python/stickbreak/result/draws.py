@@ -121,7 +121,7 @@ class Chains:
 
     @classmethod
     def from_parts(cls, header: files.Header, found: files.Arrays, n_rows: int | None) -> "Chains":
-        """Read them from header and arrays of a file of so many rows, and refuse what is inconsistent."""
+        """Read chains from the header and arrays of a file with `n_rows` rows, and refuse inconsistent ones."""
         proposals = checks.instance("proposals", header["proposals"], dict, "an object")
         prefix = "hyperparameters."
         # Older files do not name them.

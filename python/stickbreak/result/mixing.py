@@ -116,7 +116,7 @@ class Mixing:
         .. math:: f_t(x) = \sum_c w_{tc} \, p(x \mid \theta_{tc}) + w_{t,\text{rest}} \, m(x)
 
         at weights and parameters drawn once for each draw, as by `sample_parameters`; m is the density of a row in a
-        cluster of its own. The mean is the density of `log_predictive`, but for the randomness of the draws.
+        cluster of its own. With more draws the mean approaches the density of `log_predictive`.
 
         Parameters
         ----------
