@@ -82,13 +82,14 @@ def agreement(rows: NDArray[np.float64]) -> None:
 
 
 def galaxies(velocities: NDArray[np.float64]) -> None:
-    """Print the posterior of K for Escobar and West's model."""
-    likelihood = sb.Gaussian(mean=[20.0], mean_precision=0.01, dof=4, scale=[[2.0]])
-    model = sb.Mixture(likelihood=likelihood, process=sb.DirichletProcess(sb.Gamma(2.0, 4.0)))
-    for sampler in (sb.CollapsedGibbs(), sb.BlockedGibbs(), sb.Slice()):
-        trace = sb.sample(model, velocities, sampler, draws=20_000, warmup=2000, seed=1, threads=1)
-        shares = [f"{k}: {(trace.n_clusters == k).mean():.3f}" for k in range(4, 11)]
-        print(f"galaxies, {type(sampler).__name__:15} P(K) {', '.join(shares)}", flush=True)
+    """Print the posterior of K for Escobar and West's model, with a fixed and a learned mean precision."""
+    for precision in (0.01, sb.Gamma(0.5, 50.0)):
+        likelihood = sb.Gaussian(mean=[20.0], mean_precision=precision, dof=4, scale=[[2.0]])
+        model = sb.Mixture(likelihood=likelihood, process=sb.DirichletProcess(sb.Gamma(2.0, 4.0)))
+        for sampler in (sb.CollapsedGibbs(), sb.BlockedGibbs(), sb.Slice()):
+            trace = sb.sample(model, velocities, sampler, draws=20_000, warmup=2000, seed=1, threads=1)
+            shares = [f"{k}: {(trace.n_clusters == k).mean():.3f}" for k in range(4, 11)]
+            print(f"galaxies, {precision}, {type(sampler).__name__:15} P(K) {', '.join(shares)}", flush=True)
 
 
 def main() -> None:

@@ -53,7 +53,7 @@ fn model(k: usize) -> Model<f64> {
             ("concentration", Value::Number(0.5)),
         ]),
     };
-    Specification { likelihood, process, objective: Objective::Map, missing: false, estimated: None }
+    Specification { likelihood, process, objective: Objective::Map, missing: false, estimated: None, learned: None }
         .build(vec![0.0; WORDS])
         .expect("a topic model")
 }

@@ -1,6 +1,6 @@
 """Seconds to the partition that represents 1,000 draws of 10,000 rows, and its expected loss.
 
-The draws are those of `BlockedGibbs` for overlapping clusters. The best draw, by its expected loss over 200 of them, is
+The draws are those of `BlockedGibbs` for overlapping clusters. The best draw, by its expected loss over 40 of them, is
 what a search has to beat.
 
     python benches/point_estimates.py
@@ -14,7 +14,7 @@ import stickbreak as sb
 from common.head import print_head
 from conditional import rows_of
 
-DRAWS, COMPARED = 1000, 200
+DRAWS, COMPARED = 1000, 40
 
 
 def main() -> None:

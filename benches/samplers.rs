@@ -38,6 +38,7 @@ fn grounds(rows: &DenseRows<'_, f64>) -> Grounds {
         objective: Objective::Variational,
         missing: false,
         estimated: None,
+        learned: None,
     };
     Grounds::for_sampler(&specification, rows, &Cancel::default()).expect("valid")
 }

@@ -45,7 +45,8 @@ pub fn estimate<F: Scalar>(
             "at least two distinct rows, from which parameters that are None are estimated, or given parameters";
         return Err(Error::invalid("data", "rows that are all equal", allowed));
     }
-    let model = Specification { process: process_of_fit(&specification.process)?, ..specification.clone() };
+    let model =
+        Specification { process: process_of_fit(&specification.process)?, learned: None, ..specification.clone() };
     let settings = Settings { seed, ..Settings::usual(&model)? };
     let data = TableRows { rows, weights: None };
     let job = Job { specification: &model, rows: &data, init: &Init::KmeansPlusPlus, settings: &settings };

@@ -118,7 +118,7 @@ impl Grounds {
     /// [`Error::InvalidArgument`] for invalid parameters, as in a damaged file.
     pub fn parameters(&self) -> Result<Parameters> {
         let Named { name, parameters } = &self.specification.likelihood;
-        likelihood::of_data(name, parameters, &self.coordinates)
+        Ok(self.specification.with_prior(&likelihood::of_data(name, parameters, &self.coordinates)?))
     }
 }
 
@@ -151,7 +151,7 @@ fn of_moments<F: Scalar>(
     let entry = likelihood::entry(name)?;
     let about_zero = entry.domain == Some(Domain::Centred);
     let mut found = informative::<F>(data, entry.freedom, about_zero)?;
-    if !found.coordinates.dependents().is_empty() && rows.can_seek() {
+    if !found.coordinates.dependents().is_empty() {
         // An extreme outlier makes any two columns look linearly dependent.
         let first = rows.pick(&(0..rows.n_rows().min(FIRST_ROWS) as u32).collect::<Vec<_>>())?;
         found.coordinates = found.coordinates.narrowed(|column| typical_spread(&first, column));

@@ -1,5 +1,7 @@
 //! A model: a likelihood and a process.
 
+mod parameter_prior;
+
 use std::sync::Arc;
 
 use crate::data::{Allowed, Coordinates, Moments};
@@ -12,6 +14,7 @@ use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
 pub use crate::objective::Objective;
+pub use parameter_prior::ParameterPrior;
 
 /// A name in the registry and parameters.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,6 +49,8 @@ pub struct Specification {
     pub missing: bool,
     /// The parameters of the base measure to estimate, once the data are known; `None` if it is fixed.
     pub estimated: Option<Estimated>,
+    /// The parameter of the likelihood that samplers learn; the parameters have a number in its place.
+    pub learned: Option<ParameterPrior>,
 }
 
 /// The estimated part of a base measure (mathematics 10).
@@ -68,7 +73,23 @@ impl Specification {
             objective: Objective::Variational,
             missing: false,
             estimated: None,
+            learned: None,
         }
+    }
+
+    /// The specification with a prior of a parameter of the likelihood apart from its parameters.
+    ///
+    /// # Errors
+    /// As [`ParameterPrior::apart`].
+    pub fn with_prior_apart(self) -> Result<Self> {
+        let (parameters, learned) = ParameterPrior::apart(&self.likelihood.name, &self.likelihood.parameters)?;
+        Ok(Self { learned, ..self.with_base(parameters) })
+    }
+
+    /// Parameters of its likelihood with the prior of one of them, if it has one.
+    #[must_use]
+    pub fn with_prior(&self, parameters: &Parameters) -> Parameters {
+        self.learned.map_or_else(|| parameters.clone(), |learned| learned.put_back(parameters))
     }
 
     /// Returns the specification with all data-dependent parameters filled in.
@@ -167,8 +188,7 @@ impl Specification {
     /// [`crate::Error::InvalidArgument`] naming a parameter whose size does not match the data.
     pub fn in_coordinates(&self, coordinates: &Coordinates) -> Result<Self> {
         let Named { name, parameters } = &self.likelihood;
-        let parameters = likelihood::in_coordinates(name, parameters, coordinates)?;
-        Ok(Self { likelihood: Named { name: name.clone(), parameters }, ..self.clone() })
+        Ok(self.with_base(likelihood::in_coordinates(name, parameters, coordinates)?))
     }
 
     /// Returns the allowed values of rows.
@@ -213,12 +233,23 @@ impl Specification {
         Ok(Model { log_volume: coordinates.log_volume(), log_jacobian, ..self.build(origin)? })
     }
 
+    /// Refuses a prior of a parameter of the likelihood `with` what does not learn it.
+    ///
+    /// # Errors
+    /// [`Error::NotSupported`] naming the parameter.
+    pub fn check_learns_nothing(&self, with: &str, allowed: &str) -> Result<()> {
+        let Some(ParameterPrior { name, .. }) = self.learned else { return Ok(()) };
+        let found = format!("a Gamma prior on the {name} of {} for {with}", self.likelihood.name);
+        Err(Error::not_supported(name, found, "only samplers learn it", allowed))
+    }
+
     /// Builds the process as a prior on weights.
     ///
     /// # Errors
     /// As [`process::build`], and [`Error::NotSupported`] if it does not support the objective, or has no weights with
     /// a bound.
     pub fn weights(&self) -> Result<Arc<dyn Weights>> {
+        self.check_learns_nothing("a fit", "sb.sample, or a number")?;
         let process = process::build(&self.process.name, &self.process.parameters)?;
         let of_documents = process.clone().documents().map(|documents| documents as Arc<dyn Weights>);
         let Some(weights) = process.weights().or(of_documents) else {

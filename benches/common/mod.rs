@@ -99,6 +99,7 @@ impl<'a, F: Scalar> State<'a, F> {
         let objective = Objective::Variational;
         let specification = Specification {
             estimated: None,
+            learned: None,
             likelihood: named("Gaussian"),
             process: named("DirichletProcess"),
             objective,

@@ -37,7 +37,10 @@ ROWS = 100
 TRUNCATION = 20
 DIMENSIONS = (5, 10, 20, 30, 40, 50)
 DATA_SETS = 10
-LATER = "comes with sampling"
+# Sweeps from which the burn-in and the lag of a sampler follow, and draws that foretell.
+PILOT = 4000
+DRAWS = 100
+SAMPLERS = {"truncated": sb.BlockedGibbs(truncation=TRUNCATION), "collapsed": sb.CollapsedGibbs()}
 STARTS = ("sequential", "kmeans++")
 # The data set whose bound is drawn against the truncation: the first with as many clusters, none of them of one row.
 DRAWN = 20
@@ -104,6 +107,13 @@ def generate(dimension: int, seed: int) -> DataSet:
     return DataSet(rows, labels, covariance, mean_precision)
 
 
+def model_of(data: DataSet, truncation: str = "nested") -> sb.Mixture:
+    likelihood = sb.KnownCovarianceGaussian(
+        data.covariance, mean=np.zeros(len(data.covariance)), mean_precision=data.mean_precision
+    )
+    return sb.Mixture(likelihood=likelihood, process=sb.DirichletProcess(CONCENTRATION, truncation=truncation))
+
+
 def fit(
     data: DataSet,
     n_components: int = TRUNCATION,
@@ -114,10 +124,7 @@ def fit(
     seed: int = 0,
     passes: int = 1000,
 ) -> sb.Fit:
-    likelihood = sb.KnownCovarianceGaussian(
-        data.covariance, mean=np.zeros(len(data.covariance)), mean_precision=data.mean_precision
-    )
-    model = sb.Mixture(likelihood=likelihood, process=sb.DirichletProcess(CONCENTRATION, truncation=truncation))
+    model = model_of(data, truncation)
     algorithm = sb.Full(sparsity=None, margin=None, tol=1e-10, max_passes=passes)
     return sb.fit(
         model,
@@ -168,7 +175,7 @@ def by_dimension(dimensions: Sequence[int], n_sets: int, init: str, permutations
         f"\nHeld-out rows, {n_sets} data sets a dimension, mean (standard error); nats a row; the best of "
         f"{permutations} {init} starts,\ntime: CPU milliseconds of one of them\n"
         f"{'D':>3} {'held out':>17} {'true partition':>17} {'less than that':>17} {'time':>15} {'passes':>7} "
-        f"{'occupied':>9} {'clusters':>9}   {'truncated Gibbs':<20} collapsed Gibbs"
+        f"{'occupied':>9} {'clusters':>9}"
     )
     found = {}
     for dimension in dimensions:
@@ -183,9 +190,63 @@ def by_dimension(dimensions: Sequence[int], n_sets: int, init: str, permutations
             f"{dimension:>3} "
             + " ".join(f"{column:>17}" for column in columns)
             + f" {f'{mean:.2f} ({error:.2f})':>15} {np.mean(own.passes):7.1f} {np.mean(own.occupied):9.1f} "
-            f"{np.mean(own.clusters):9.1f}   {LATER:<20} {LATER}",
+            f"{np.mean(own.clusters):9.1f}",
             flush=True,
         )
+    return found
+
+
+@dataclass
+class OfSampler:
+    """What the data sets of one dimension give under one sampler, a value each."""
+
+    held_out: list[float] = field(default_factory=list)
+    missed: list[float] = field(default_factory=list)
+    milliseconds: list[float] = field(default_factory=list)
+    sweep: list[float] = field(default_factory=list)
+    burn_in: list[int] = field(default_factory=list)
+    lag: list[int] = field(default_factory=list)
+    autocorrelation: list[Array] = field(default_factory=list)
+
+    def add(self, data: DataSet, sampler: sb.BlockedGibbs | sb.CollapsedGibbs, pilot: int, draws: int) -> None:
+        """Add the time of burn-in and `draws` uncorrelated draws, both by a pilot run, and what the draws foretell."""
+        options = {"chains": 1, "init": "single", "threads": 1, "progress": False}
+        first = sb.sample(model_of(data), data.train, sampler, draws=pilot, warmup=0, seed=0, **options)
+        needed = first.raftery_lewis("largest_cluster")
+        # A size that never changes says nothing: nan.
+        burn_in, lag = (int(np.nan_to_num(value, nan=1.0)) for value in (needed.burn_in, needed.lag))
+        begun = time.process_time()
+        trace = sb.sample(model_of(data), data.train, sampler, draws=draws, warmup=burn_in, thin=lag, seed=1, **options)
+        self.milliseconds.append(1e3 * (time.process_time() - begun))
+        self.sweep.append(self.milliseconds[-1] / (burn_in + draws * lag))
+        self.held_out.append(float(trace.log_predictive(data.held_out, threads=1).mean()))
+        self.missed.append(data.known_partition() - self.held_out[-1])
+        self.burn_in.append(burn_in)
+        self.lag.append(lag)
+        self.autocorrelation.append(first.autocorrelation("largest_cluster", max_lag=10)[0])
+
+
+def by_sampler(dimensions: Sequence[int], n_sets: int, pilot: int, draws: int) -> dict[str, dict[int, OfSampler]]:
+    print(
+        f"\nGibbs samplers on the same data: burn-in and lag by Raftery and Lewis for the size of the largest cluster, "
+        f"from {pilot} sweeps;\ntime: CPU milliseconds of the burn-in and {draws} draws; mean (standard error)"
+        f"\n{'D':>3} {'Gibbs':>10} {'held out':>17} {'less than true':>17} {'time':>17} {'a sweep':>8} "
+        f"{'burn-in':>8} {'lag':>5}   autocorrelation at 1, 5, 10"
+    )
+    found: dict[str, dict[int, OfSampler]] = {name: {} for name in SAMPLERS}
+    for dimension in dimensions:
+        for name, sampler in SAMPLERS.items():
+            found[name][dimension] = own = OfSampler()
+            for seed in range(n_sets):
+                own.add(generate(dimension, seed), sampler, pilot, draws)
+            columns = [mean_and_error(values) for values in (own.held_out, own.missed, own.milliseconds)]
+            shown = [f"{f'{mean:.3f} ({error:.3f})':>17}" for mean, error in columns]
+            lags = np.nanmean(own.autocorrelation, axis=0)[[1, 5, 10]]
+            print(
+                f"{dimension:>3} {name:>10} {' '.join(shown)} {np.mean(own.sweep):8.3f} {np.mean(own.burn_in):8.1f} "
+                f"{np.mean(own.lag):5.1f}   " + ", ".join(f"{value:.3f}" for value in lags),
+                flush=True,
+            )
     return found
 
 
@@ -260,6 +321,7 @@ def main() -> None:
     options = parser.parse_args()
     print(f"stickbreak {sb.__version__}, one thread; load before {os.getloadavg()[0]:.1f}")
     dimensions = {init: by_dimension(DIMENSIONS, DATA_SETS, init, options.permutations) for init in STARTS}
+    by_sampler(DIMENSIONS, DATA_SETS, PILOT, DRAWS)
     data = drawn_data()
     bounds = by_truncation(data, TRUNCATIONS, options.permutations)
     _, densities = by_iteration(data, ITERATIONS_DRAWN, options.permutations)

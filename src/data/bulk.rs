@@ -27,7 +27,7 @@ const LEAST_KEPT: f64 = 2e3 * f64::EPSILON;
 /// [`crate::Error::Source`].
 pub fn bulk<F: Scalar>(data: &dyn Dataset<F>, all: &Moments) -> Result<Option<Moments>> {
     let n = data.n_rows();
-    if all.variance.is_empty() || data.is_sparse() || !data.can_seek() || n < LEAST_ROWS {
+    if all.variance.is_empty() || data.is_sparse() || n < LEAST_ROWS {
         return Ok(None);
     }
     let d = all.dimension();

@@ -48,7 +48,7 @@ impl<F: Scalar> Prepared<'_, F> {
     /// [`crate::Error::Cancelled`]; [`crate::Error::Source`].
     pub(super) fn rearrange(&self, best: &BestState, budget: usize, pulse: &mut Pulse<'_>) -> Result<Option<Summary>> {
         let rows = SeenRows { rows: self.job.rows, coordinates: &self.grounds.coordinates };
-        if !rows.can_seek() || best.total.n_components() < 2 {
+        if best.total.n_components() < 2 {
             return Ok(None);
         }
         let model = self.model.with_base(best.base.clone())?;

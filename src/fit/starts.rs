@@ -139,6 +139,7 @@ mod tests {
             objective: Objective::Variational,
             missing: false,
             estimated: None,
+            learned: None,
         };
         let mut settings = Settings { n_components: Some(4), max_passes: 5, ..Settings::default() };
         if grows {

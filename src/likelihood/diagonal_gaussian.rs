@@ -204,7 +204,7 @@ impl FromParameters for DiagonalGaussian {
         supports: &[Support::always(Feature::Missing), Support::always(Feature::Moves)],
         parameters: &[
             Parameter::new("mean", ParameterKind::Vector, DefaultValue::Data),
-            Parameter::new("mean_precision", ParameterKind::Number(Range::POSITIVE), DefaultValue::Evidence),
+            Parameter::new("mean_precision", ParameterKind::NumberOrGamma(Range::POSITIVE), DefaultValue::Evidence),
             Parameter::new("shape", ParameterKind::Number(Range::SURENESS), DefaultValue::Evidence),
             Parameter::new("rate", ParameterKind::NumberOrVector(Range::POSITIVE), DefaultValue::Evidence),
             RESOLUTION,

@@ -43,7 +43,7 @@ impl FromParameters for Gaussian {
         supports: &[Support::always(Feature::Moves)],
         parameters: &[
             Parameter::new("mean", ParameterKind::Vector, DefaultValue::Data),
-            Parameter::new("mean_precision", ParameterKind::Number(Range::POSITIVE), DefaultValue::Evidence),
+            Parameter::new("mean_precision", ParameterKind::NumberOrGamma(Range::POSITIVE), DefaultValue::Evidence),
             Parameter::new("dof", ParameterKind::Number(Range::SURENESS), DefaultValue::Evidence),
             Parameter::new("scale", ParameterKind::Matrix, DefaultValue::Evidence),
             RESOLUTION,

@@ -53,7 +53,7 @@ pub use poisson::Poisson;
 pub use scores::{Density, Estimate, Scores};
 pub use spherical_gaussian::SphericalGaussian;
 pub use units::{components_of_data, fills_directions, in_coordinates, log_jacobian, of_data};
-pub use urn::{Eight, Urn};
+pub use urn::{Eight, Urn, add_row};
 pub use zero_mean_gaussian::ZeroMeanGaussian;
 
 use capabilities::{capabilities, normal_columns, row_by_row, stream_of_drawn};

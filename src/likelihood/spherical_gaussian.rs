@@ -210,7 +210,7 @@ impl FromParameters for SphericalGaussian {
         ],
         parameters: &[
             Parameter::new("mean", ParameterKind::Vector, DefaultValue::Data),
-            Parameter::new("mean_precision", ParameterKind::Number(Range::POSITIVE), DefaultValue::Evidence),
+            Parameter::new("mean_precision", ParameterKind::NumberOrGamma(Range::POSITIVE), DefaultValue::Evidence),
             Parameter::new("shape", ParameterKind::Number(Range::SURENESS), DefaultValue::Evidence),
             Parameter::new("rate", ParameterKind::Number(Range::POSITIVE), DefaultValue::Evidence),
             BASE,

@@ -137,6 +137,12 @@ fn accumulate<U: Conjugate + ?Sized>(urn: &U, row: Row<'_>, sign: f64, statistic
     with_block(row, |block| urn.accumulate(block, &[sign], statistics, &mut Lines::default()));
 }
 
+/// Adds a row to a count and statistics.
+pub fn add_row<U: Conjugate + ?Sized>(urn: &U, row: Row<'_>, (count, statistics): &mut (f64, Vec<f64>)) {
+    *count += 1.0;
+    accumulate(urn, row, 1.0, statistics);
+}
+
 /// ln h(row), nats.
 pub fn log_base<U: Scores<f64> + ?Sized>(urn: &U, row: Row<'_>) -> f64 {
     let mut out = [0.0];

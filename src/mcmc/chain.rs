@@ -272,7 +272,7 @@ impl ChainRun<'_> {
 
     /// Stores and reports the draw of the last sweep. Returns whether an observer requests a stop.
     fn report(&mut self) -> Result<bool> {
-        let (chains, index, state) = (self.sampling.chains, self.sweep - 1, &self.state);
+        let (index, state) = (self.sweep - 1, &self.state);
         let draw = self.sampling.plan.draw_of(index);
         if draw.is_none() && !self.observer.wants_progress(self.chain) {
             return Ok(false);
@@ -291,7 +291,7 @@ impl ChainRun<'_> {
             self.labels.iter().for_each(|&label| self.draws.sizes[first + label as usize] += 1);
             self.draws.log_joint.push(log_joint);
             self.draws.n_clusters.push(n_clusters as u32);
-            self.draws.traced.extend(chains.process().traced(state.process()).into_iter().map(|(_, value)| value));
+            self.draws.traced.extend(state.traced());
         }
         let seconds = self.sampling.started.elapsed().as_secs_f64();
         Ok(self.observer.on_event(self.chain, Event::Sweep(Sweep { index, draw, seconds, log_joint, n_clusters })))

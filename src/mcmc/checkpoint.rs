@@ -21,7 +21,7 @@ pub fn identity(
     let pairs = [
         ("sampler", sampler.to_owned()),
         ("data", format!("{} x {}, {:016x}", chains.n_rows(), chains.dimension(), grounds.fingerprint)),
-        ("likelihood", format!("{:?}", specification.likelihood)),
+        ("likelihood", format!("{:?}, {:?}", specification.likelihood, specification.learned)),
         ("process", format!("{:?}", specification.process)),
         ("warmup", plan.warmup.to_string()),
         ("thin", plan.thin.to_string()),
@@ -59,12 +59,11 @@ fn restored<'a>(chain: SavedChain, sampling: &Sampling<'a>) -> Option<ChainStart
     let SavedChain { state, sweep, draws, labels } = chain;
     let state = chains.restore(&state)?;
     let n_draws = draws.log_joint.len();
-    let traced = chains.process().traced(state.process());
     let made = sweep.saturating_sub(plan.warmup) / plan.thin;
     let fits = n_draws.checked_mul(sampling.n_kept()) == Some(labels.len())
         && draws.n_clusters.len() == n_draws
         && draws.sizes.len() as u64 == draws.n_clusters.iter().copied().map(u64::from).sum::<u64>()
-        && draws.traced.len() == n_draws * traced.len()
+        && draws.traced.len() == n_draws * state.traced().len()
         && made == n_draws;
     fits.then_some(ChainStart { state, sweep, draws, labels })
 }

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::likelihood::Eight;
+use crate::likelihood::{Eight, add_row};
 use crate::mcmc::Target;
+use crate::mcmc::learned_base::LearnedBase;
 use crate::parallel::map_all;
 use crate::process::{Occupancy, ProcessState};
 use crate::scoring::Row;
@@ -28,6 +29,8 @@ pub struct ChainState {
     pub process: ProcessState,
     /// Trees over the clusters, for a sampler that keeps them between sweeps; otherwise empty.
     pub trees: Vec<u32>,
+    /// The value of a learned parameter of the base measure.
+    pub learned: Option<f64>,
 }
 
 /// A partition. Clusters are stored in *slots*; a slot without rows is free. Removing a row, scoring it under a
@@ -72,7 +75,8 @@ impl ChainState {
     /// [`crate::likelihood::Conjugate::log_marginal`].
     pub fn new(target: &Target, labels: &[u32]) -> Result<Self> {
         let process = target.process.start(target.process.augments())?;
-        let mut state = Self { clusters: Clusters::new(target, labels)?, process, trees: Vec::new() };
+        let learned = target.learned.as_ref().map(LearnedBase::start);
+        let mut state = Self { clusters: Clusters::new(target, labels)?, process, trees: Vec::new(), learned };
         let sizes = state.clusters.sizes();
         if target.process.log_probability(&sizes, &state.process.integrated()) == f64::NEG_INFINITY {
             let found = format!("a partition into {} clusters", sizes.len());
@@ -289,6 +293,27 @@ impl Clusters {
             target.urn().add(&mut clusters.caches[slot * len..][..len], target.table.row(row))?;
         }
         Ok(clusters)
+    }
+
+    /// Computes the caches of all slots anew, for another likelihood.
+    pub fn recache(&mut self, target: &Target) -> Result<()> {
+        let len = target.empty.len();
+        self.left = None;
+        self.caches = target.empty.repeat(self.sizes.len());
+        for (row, &slot) in self.assignments.iter().enumerate() {
+            target.urn().add(&mut self.caches[slot as usize * len..][..len], target.table.row(row))?;
+        }
+        Ok(())
+    }
+
+    /// Count and statistics of each cluster.
+    pub fn summaries(&self, target: &Target) -> Vec<(f64, Vec<f64>)> {
+        let mut found = vec![(0.0, vec![0.0; target.likelihood.n_statistics()]); self.sizes.len()];
+        for (row, &slot) in self.assignments.iter().enumerate() {
+            add_row(target.urn(), target.table.row(row), &mut found[slot as usize]);
+        }
+        found.retain(|(count, _)| *count > 0.0);
+        found
     }
 
     /// Returns a free slot.

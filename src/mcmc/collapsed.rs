@@ -5,13 +5,15 @@ use std::fmt::Debug;
 
 use crate::error::{Error, Result};
 use crate::mcmc::clusters::n_distinct;
+use crate::mcmc::learned_base::traced;
 use crate::mcmc::samplers::{Chain, Chains, Setup, is_sound};
 use crate::mcmc::tree_guided::is_forest;
 use crate::mcmc::{ChainState, Info, Sampler, Target, Turn};
 use crate::parallel::Cancel;
-use crate::process::{Partitions, ProcessState};
+use crate::process::Partitions;
 use crate::rng::Generator;
 use crate::room::check_room;
+use crate::suffstats::Sufficient;
 
 /// A sampler whose steps leave the posterior of partitions, given auxiliary values and learned parameters, invariant.
 pub trait Collapsed: Debug + Send + Sync {
@@ -72,7 +74,7 @@ pub struct CollapsedChains<'a> {
 impl CollapsedChains<'_> {
     /// A chain in this state.
     pub fn chain(&self, state: ChainState) -> CollapsedChain<'_> {
-        CollapsedChain { chains: self, state }
+        CollapsedChain { chains: self, own: None, state }
     }
 }
 
@@ -109,15 +111,17 @@ impl Chains for CollapsedChains<'_> {
 
     fn restore(&self, bytes: &[u8]) -> Option<Box<dyn Chain + '_>> {
         let mut state: ChainState = postcard::from_bytes(bytes).ok()?;
-        let ChainState { clusters, process, trees } = &state;
+        let ChainState { clusters, process, trees, learned } = &state;
         let fits = clusters.fits(&self.target)
             && (trees.is_empty() || is_forest(trees, clusters.slots()))
-            && is_sound(process, self.target.process.as_ref());
+            && is_sound(process, self.target.process.as_ref(), *learned, self.target.learned.as_ref());
         if !fits {
             return None;
         }
-        state.refresh(&self.target);
-        Some(Box::new(self.chain(state)))
+        let value = self.target.learned.as_ref().zip(*learned);
+        let own = value.map(|(learned, value)| self.target.at(learned, value)).transpose().ok()?;
+        state.refresh(own.as_ref().unwrap_or(&self.target));
+        Some(Box::new(CollapsedChain { own, ..self.chain(state) }))
     }
 }
 
@@ -125,19 +129,45 @@ impl Chains for CollapsedChains<'_> {
 #[derive(Debug)]
 pub struct CollapsedChain<'a> {
     chains: &'a CollapsedChains<'a>,
+    /// The target at the learned value, once it has left its start.
+    own: Option<Target>,
     state: ChainState,
+}
+
+impl CollapsedChain<'_> {
+    fn target(&self) -> &Target {
+        self.own.as_ref().unwrap_or(&self.chains.target)
+    }
+
+    /// Draws the learned parameter of the base measure given the partition.
+    fn learn(&mut self, draws: &mut Generator) -> Result<()> {
+        let (target, state) = (self.own.as_ref().unwrap_or(&self.chains.target), &mut self.state);
+        if let (Some(learned), Some(value)) = (&target.learned, &mut state.learned) {
+            let summaries = state.clusters.summaries(target);
+            let clusters: Vec<_> =
+                summaries.iter().map(|(count, statistics)| Sufficient { count: *count, statistics }).collect();
+            *value = learned.update(*value, &clusters, draws);
+            let own = target.at(learned, *value)?;
+            state.clusters.recache(&own)?;
+            state.refresh(&own);
+            self.own = Some(own);
+        }
+        Ok(())
+    }
 }
 
 impl Chain for CollapsedChain<'_> {
     /// Updates the partition, then auxiliary values and learned parameters.
     fn sweep(&mut self, draws: &mut Generator, _key: u64, cancel: &Cancel) -> Result<Vec<Info>> {
-        let (CollapsedChains { target, sampler, .. }, state) = (self.chains, &mut self.state);
-        let infos = sampler.step(state, &mut Turn { target, draws, cancel })?;
+        let target = self.own.as_ref().unwrap_or(&self.chains.target);
+        let state = &mut self.state;
+        let infos = self.chains.sampler.step(state, &mut Turn { target, draws, cancel })?;
         let before = state.process;
         target.process.update(&state.clusters.sizes(), &mut state.process, draws);
         if state.process != before {
             state.refresh(target);
         }
+        self.learn(draws)?;
         Ok(infos)
     }
 
@@ -149,12 +179,12 @@ impl Chain for CollapsedChain<'_> {
         self.state.clusters.n_clusters()
     }
 
-    fn process(&self) -> &ProcessState {
-        &self.state.process
+    fn traced(&self) -> Vec<f64> {
+        traced(self.target().process.as_ref(), &self.state.process, self.state.learned)
     }
 
     fn log_joint(&self) -> Result<f64> {
-        self.state.log_joint(&self.chains.target)
+        self.state.log_joint(self.target())
     }
 
     fn save(&self) -> Result<Vec<u8>> {

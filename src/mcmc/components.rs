@@ -1,14 +1,17 @@
 //! Weights and parameters of the clusters of draws, drawn given each partition, and densities at them (mathematics
 //! 8.14).
 
+use std::sync::Arc;
+
 use crate::component::ComponentId;
 use crate::data::{RowUnits, Rows};
 use crate::error::{Error, Result};
 use crate::grounds::Grounds;
-use crate::likelihood::{self, Density, parameters_of_draws};
+use crate::likelihood::{self, Density, Likelihood, parameters_of_draws};
 use crate::local_step::{ByScore, Chunk, FromLabels, Keep, LocalStep, Tap};
 use crate::mcmc::Predictive;
 use crate::mcmc::conditional::{Field, PassSpace};
+use crate::mcmc::learned_base::split;
 use crate::model::Named;
 use crate::parallel::{Cancel, map, try_map};
 use crate::parameters::{Parameters, Value};
@@ -27,6 +30,15 @@ pub struct Mixtures<'a> {
     field: Field<'a>,
     draws: &'a [Predictive<'a>],
     seed: u64,
+}
+
+/// A draw with its weights: the summary of its clusters, and their log weights, followed by that of everything outside
+/// them, nats.
+struct WeighedDraw {
+    /// At the learned value of the draw.
+    likelihood: Arc<dyn Likelihood<f64>>,
+    summary: Summary,
+    log_weights: Vec<f64>,
 }
 
 /// Log normalisers of all rows.
@@ -48,8 +60,8 @@ impl<'a> Mixtures<'a> {
         Ok(Self { grounds, field: Field::new(grounds, rows)?, draws, seed })
     }
 
-    /// The summary of the clusters of a draw, and their log weights, followed by that of everything outside them; nats.
-    fn weighed(&self, index: usize, cancel: &Cancel) -> Result<(Summary, Vec<f64>)> {
+    /// A draw with its weights.
+    fn weighed(&self, index: usize, cancel: &Cancel) -> Result<WeighedDraw> {
         let foreign = || Error::Format { message: "its labels do not match the rows".to_owned() };
         let draw = self.draws[index];
         let labels = draw.labels.iter().map(|&label| u32::try_from(label).ok()).collect::<Option<Vec<u32>>>();
@@ -64,14 +76,15 @@ impl<'a> Mixtures<'a> {
         if sizes.contains(&0) {
             return Err(foreign());
         }
-        let state = self.field.process.restored(draw.traced)?.integrated();
+        let (of_process, value) = split(self.field.learned.as_ref(), draw.traced)?;
+        let state = self.field.process.restored(of_process)?.integrated();
         let mut generator = stream(self.seed, Purpose::Weights, index as u64);
         let mut log_weights = self.field.process.draw_weights(&sizes, &state, &mut generator);
         let total = log_sum_exp(&log_weights);
         for weight in &mut log_weights {
             *weight -= total;
         }
-        Ok((summary, log_weights))
+        Ok(WeighedDraw { likelihood: self.field.likelihood_at(value)?, summary, log_weights })
     }
 
     /// The log of the sum of weighted densities of each row, nats, in coordinates.
@@ -99,18 +112,21 @@ impl<'a> Mixtures<'a> {
         })?;
         let units = RowUnits::all(new, None).seen_through(&self.grounds.coordinates);
         let nothing = vec![0.0; self.field.likelihood.n_statistics()];
-        let prior = [Sufficient { count: 0.0, statistics: &nothing }];
-        let outside = self.field.likelihood.scorer(&prior, &[0.0], Density::Predictive)?;
-        let outside = self.scored(outside.as_ref(), &units, cancel)?;
+        let outside = |likelihood: &dyn Likelihood<f64>| {
+            let prior = [Sufficient { count: 0.0, statistics: &nothing }];
+            self.scored(likelihood.scorer(&prior, &[0.0], Density::Predictive)?.as_ref(), &units, cancel)
+        };
+        let of_all = if self.field.learned.is_none() { outside(self.field.likelihood.as_ref())? } else { Vec::new() };
         let log_volume = self.grounds.coordinates.log_volume();
         let found = try_map(self.draws.len(), |index| {
             cancel.check()?;
-            let (summary, mut log_weights) = self.weighed(index, cancel)?;
+            let WeighedDraw { likelihood, summary, mut log_weights } = self.weighed(index, cancel)?;
+            let of_draw = if of_all.is_empty() { outside(likelihood.as_ref())? } else { Vec::new() };
             let log_outside = log_weights.pop().unwrap_or(f64::NEG_INFINITY);
             let drawn = key(self.seed, [Purpose::Parameters as u64, index as u64]);
-            let scorer = self.field.likelihood.drawn_scorer(&summary.components(), &log_weights, drawn)?;
+            let scorer = likelihood.drawn_scorer(&summary.components(), &log_weights, drawn)?;
             let mut densities = self.scored(scorer.as_ref(), &units, cancel)?;
-            for (density, outside) in densities.iter_mut().zip(&outside) {
+            for (density, outside) in densities.iter_mut().zip(of_all.iter().chain(&of_draw)) {
                 *density = log_sum_exp(&[*density, log_outside + outside]) - log_volume;
             }
             Ok(densities)
@@ -127,11 +143,10 @@ impl<'a> Mixtures<'a> {
     pub fn parameters(&self, cancel: &Cancel) -> Result<Parameters> {
         let drawn = try_map(self.draws.len(), |index| {
             cancel.check()?;
-            let (summary, log_weights) = self.weighed(index, cancel)?;
+            let WeighedDraw { likelihood, summary, log_weights } = self.weighed(index, cancel)?;
             let (mut values, mut shapes) = (Vec::new(), Vec::new());
             for (k, component) in summary.components().into_iter().enumerate() {
-                let source =
-                    self.field.likelihood.parameter_source(component).map_err(|error| error.of_component(k))?;
+                let source = likelihood.parameter_source(component).map_err(|error| error.of_component(k))?;
                 let width = source.shapes.iter().map(|(_, shape)| shape.iter().product::<usize>()).sum();
                 let mut row = vec![0.0; width];
                 (source.rows)(

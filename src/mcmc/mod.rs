@@ -13,6 +13,7 @@ mod components;
 mod conditional;
 mod diagnostics;
 mod gibbs;
+mod learned_base;
 mod pair;
 mod predictive;
 mod prepare;

@@ -23,9 +23,11 @@ pub struct Predictive<'a> {
 }
 
 /// The clusters of a draw, each with the exact log prior weight for one more row (mathematics 8.3).
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Weighed {
     caches: Vec<f64>,
+    /// The target of the draw, if it differs from that of the trace.
+    own: Option<Target>,
     /// Log weight of each cluster, followed by that of a new one; their exponentials sum to one.
     log_weights: Vec<f64>,
 }
@@ -42,6 +44,8 @@ impl Weighed {
         if draw.labels.len() != target.n_rows() || n_clusters > target.n_rows() {
             return Err(foreign());
         }
+        let (own, state) = target.of_draw(draw.traced)?;
+        let target = own.as_ref().unwrap_or(target);
         let len = target.empty.len();
         let (mut caches, mut sizes) = (target.empty.repeat(n_clusters), vec![0_usize; n_clusters]);
         for (row, &label) in draw.labels.iter().enumerate() {
@@ -52,18 +56,19 @@ impl Weighed {
         if sizes.contains(&0) {
             return Err(foreign());
         }
-        let (law, state) = (&target.process, target.process.restored(draw.traced)?.integrated());
+        let law = &target.process;
         let rest = |units: usize, blocks: usize| law.log_rest(Occupancy { units, blocks }, &state);
         let (n, k) = (target.n_rows(), n_clusters);
         let (before, joined, opened) = (rest(n, k), rest(n + 1, k), rest(n + 1, k + 1));
         let join = |&size: &usize| law.log_block(size + 1, &state) - law.log_block(size, &state) + joined - before;
         let mut log_weights: Vec<f64> = sizes.iter().map(join).collect();
         log_weights.push(law.log_block(1, &state) + opened - before);
-        Ok(Self { caches, log_weights })
+        Ok(Self { caches, own, log_weights })
     }
 
     /// Log weight plus log density of a row under each cluster, followed by a new cluster.
     pub fn score(&self, target: &Target, row: Row<'_>) -> Result<Vec<f64>> {
+        let target = self.own.as_ref().unwrap_or(target);
         let mut scores = vec![0.0; self.log_weights.len()];
         let n_clusters = scores.len() - 1;
         target.urn().log_predictives(&self.caches, row, &mut scores[..n_clusters])?;

@@ -6,6 +6,7 @@ use crate::data::{Coordinates, OTHER_VALUES, Rows, TableRows};
 use crate::error::{Error, Result};
 use crate::grounds::{Grounds, check_form, survey};
 use crate::likelihood::{self, Frame, Likelihood};
+use crate::mcmc::learned_base::LearnedBase;
 use crate::mcmc::{RowTable, Target};
 use crate::model::{Named, Specification};
 use crate::parallel::Cancel;
@@ -53,17 +54,22 @@ impl Grounds {
     pub fn target<F: Scalar>(&self, rows: &dyn Rows<F>) -> Result<Target> {
         let likelihood = self.sampled_likelihood()?;
         let table = copy(rows, &self.coordinates, likelihood.origin(), "data")?;
-        Target::new(likelihood, self.specification.partitions()?, table, self.coordinates.log_volume())
+        let target = Target::new(likelihood, self.specification.partitions()?, table, self.coordinates.log_volume())?;
+        Ok(Target { learned: LearnedBase::of(self), ..target })
     }
 
-    /// The likelihood of the rows in `f64`.
+    /// The frame of the likelihood of a sampler.
+    pub(super) fn frame(&self) -> Frame {
+        Frame { origin: self.origin.clone(), missing: self.specification.missing, words: false }
+    }
+
+    /// The likelihood of the rows in `f64`; a learned parameter is at the start of chains.
     ///
     /// # Errors
     /// As [`likelihood::build`].
     pub fn sampled_likelihood(&self) -> Result<Arc<dyn Likelihood<f64>>> {
         let Named { name, parameters } = &self.specification.likelihood;
-        let frame = Frame { origin: self.origin.clone(), missing: self.specification.missing, words: false };
-        likelihood::build::<f64>(name, parameters, frame)
+        likelihood::build::<f64>(name, parameters, self.frame())
     }
 
     /// New rows in the form that a target needs.

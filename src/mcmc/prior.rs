@@ -30,7 +30,7 @@ pub struct PriorDraw {
     pub n_columns: usize,
     /// Labels in the order of first appearance, (n,).
     pub labels: Vec<u32>,
-    /// Learned parameters of the process, by name.
+    /// Learned parameters, by name.
     pub learned: Vec<(&'static str, f64)>,
 }
 
@@ -98,12 +98,14 @@ pub fn draw_prior(
         Error::invalid("n", format!("{n} rows, which take {size}"), "few enough rows to fit in memory")
     })?;
     let frame = Frame { origin: vec![0.0; n_columns], missing: false, words: false };
+    let mut generator = stream(seed, Purpose::Draws, 0);
+    let value = specification.learned.map(|learned| (learned, learned.draw(&mut generator)));
+    let parameters = &value.map_or_else(|| parameters.clone(), |(learned, value)| learned.at(parameters, value));
     let likelihood = likelihood::build::<f64>(name, parameters, frame)?;
     if likelihood.emissions().is_some() {
         let reason = "it has no law of the number of words in a row";
         return Err(Error::not_supported("model", format!("{name} for sample_prior"), reason, "Poisson"));
     }
-    let mut generator = stream(seed, Purpose::Draws, 0);
     let state = learned(process.as_ref(), &mut generator)?;
     let (mut sizes, mut labels) = (Vec::new(), Vec::with_capacity(n));
     for _ in 0..n {
@@ -116,7 +118,9 @@ pub fn draw_prior(
         labels.push(label as u32);
     }
     let rows = draw_rows(likelihood.as_ref(), &labels, sizes.len(), &mut generator, cancel)?;
-    Ok(PriorDraw { rows, n_columns, labels, learned: process.traced(&state) })
+    let of_base = value.map(|(learned, value)| (learned.name, value));
+    let learned = process.traced(&state).into_iter().chain(of_base).collect();
+    Ok(PriorDraw { rows, n_columns, labels, learned })
 }
 
 /// Draws each row from the posterior predictive of its cluster.

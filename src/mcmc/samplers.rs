@@ -9,6 +9,7 @@ use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::grounds::Grounds;
 use crate::mcmc::Start;
+use crate::mcmc::learned_base::{LearnedBase, traced};
 use crate::parallel::Cancel;
 use crate::process::{Partitions, ProcessState};
 use crate::registry::{DefaultValue, Parameter, ParameterKind};
@@ -140,8 +141,8 @@ pub trait Chain: Send {
     /// Number of clusters.
     fn n_clusters(&self) -> usize;
 
-    /// Auxiliary values and learned parameters.
-    fn process(&self) -> &ProcessState;
+    /// Auxiliary values and learned parameters of the process, followed by a learned parameter of the base measure.
+    fn traced(&self) -> Vec<f64>;
 
     /// log p(X, partition | hyper-parameters) with parameters and auxiliary values integrated out, nats, in the units
     /// of the data (mathematics 8.5).
@@ -157,11 +158,21 @@ pub trait Chain: Send {
     fn save(&self) -> Result<Vec<u8>>;
 }
 
-/// Whether the state of a process is possible for a chain, since files are not trusted.
-pub(super) fn is_sound(state: &ProcessState, process: &dyn Partitions) -> bool {
-    let traced: Vec<f64> = process.traced(state).into_iter().map(|(_, value)| value).collect();
+/// Whether the state of a process and a learned value are possible for a chain, since files are not trusted.
+pub(super) fn is_sound(
+    state: &ProcessState,
+    process: &dyn Partitions,
+    value: Option<f64>,
+    learned: Option<&LearnedBase>,
+) -> bool {
+    let traced = traced(process, state, None);
+    let has_value = match (value, learned) {
+        (Some(value), Some(learned)) => learned.has(value),
+        (value, learned) => value.is_none() && learned.is_none(),
+    };
     let numbers = state.auxiliary.map_or([0.0; 2], |auxiliary| [auxiliary.log_u, auxiliary.log_mass]);
-    process.restored(&traced).is_ok_and(|known| known == state.integrated())
+    has_value
+        && process.restored(&traced).is_ok_and(|known| known == state.integrated())
         && state.auxiliary.is_some() == process.augments()
         && numbers.iter().all(|number| number.is_finite())
 }

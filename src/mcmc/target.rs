@@ -5,8 +5,9 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::likelihood::{Likelihood, Urn};
 use crate::mcmc::RowTable;
+use crate::mcmc::learned_base::{LearnedBase, split};
 use crate::parallel::Cancel;
-use crate::process::Partitions;
+use crate::process::{Partitions, ProcessState};
 use crate::rng::Draws;
 
 /// A model with the rows to sample partitions of. It is constant while chains run.
@@ -16,7 +17,7 @@ pub struct Target {
     /// The distribution over partitions.
     pub process: Arc<dyn Partitions>,
     /// The rows.
-    pub table: RowTable,
+    pub table: Arc<RowTable>,
     /// Correction of log densities per row, to be subtracted: log of the volume, in the data's units, of one unit of
     /// volume in coordinates.
     pub log_volume: f64,
@@ -26,6 +27,8 @@ pub struct Target {
     pub singles: Vec<f64>,
     /// See [`Urn::lane_len`].
     pub lane_len: usize,
+    /// A parameter of the base measure that each chain learns.
+    pub learned: Option<LearnedBase>,
 }
 
 /// The inputs of one step of a chain.
@@ -46,9 +49,10 @@ impl Target {
     pub fn new(
         likelihood: Arc<dyn Likelihood<f64>>,
         process: Arc<dyn Partitions>,
-        table: RowTable,
+        table: impl Into<Arc<RowTable>>,
         log_volume: f64,
     ) -> Result<Self> {
+        let table = table.into();
         let Some(urn) = likelihood.urn() else {
             let reason = "it has no closed marginal likelihood";
             return Err(Error::not_supported(
@@ -71,7 +75,28 @@ impl Target {
             ));
         }
         let lane_len = urn.lane_len();
-        Ok(Self { likelihood, process, table, log_volume, empty, singles, lane_len })
+        Ok(Self { likelihood, process, table, log_volume, empty, singles, lane_len, learned: None })
+    }
+
+    /// The same target at another value of the learned parameter.
+    ///
+    /// # Errors
+    /// As [`Target::new`].
+    pub fn at(&self, learned: &LearnedBase, value: f64) -> Result<Self> {
+        let (process, table) = (Arc::clone(&self.process), Arc::clone(&self.table));
+        let target = Self::new(learned.likelihood(value)?, process, table, self.log_volume)?;
+        Ok(Self { learned: self.learned.clone(), ..target })
+    }
+
+    /// The target and the state of the process of a draw that reported these values; no target if it is this one.
+    ///
+    /// # Errors
+    /// [`Error::Format`] for values that no chain of this target reports; as [`Target::new`].
+    pub fn of_draw(&self, traced: &[f64]) -> Result<(Option<Self>, ProcessState)> {
+        let (of_process, value) = split(self.learned.as_ref(), traced)?;
+        let state = self.process.restored(of_process)?.integrated();
+        let moved = self.learned.as_ref().zip(value).map(|(learned, value)| self.at(learned, value)).transpose()?;
+        Ok((moved, state))
     }
 
     /// The likelihood as an urn.

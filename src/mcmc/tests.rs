@@ -5,5 +5,6 @@ pub(crate) mod cases;
 pub(in crate::mcmc) mod exactness;
 mod geweke;
 pub(in crate::mcmc) mod golden;
+mod learned_base;
 pub(in crate::mcmc) mod paths;
 mod running;

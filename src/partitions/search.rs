@@ -11,6 +11,9 @@ use crate::rng::{Choices, Generator, Purpose, permutation, stream};
 const ROOM: usize = 8;
 /// Clusters that are taken apart in each round of a run.
 const TAKEN_APART: usize = 10;
+/// Runs before the first look at whether they agree, and how many of them must agree.
+const FIRST_RUNS: usize = 4;
+const AGREE: usize = 3;
 /// Groups between two looks at a request to stop.
 const BETWEEN_LOOKS: usize = 64;
 /// Changes of the loss that are smaller than this share of it are rounding, of sums over up to some thousand draws.
@@ -19,7 +22,8 @@ const ROUNDING: f64 = 1e-11;
 /// How the search runs.
 #[derive(Debug, Clone, Copy)]
 pub struct SearchPlan {
-    /// Number of runs from different starts; the best one counts.
+    /// The largest number of runs from different starts; the best one counts. If three of the first four end with the
+    /// same loss, and it is the lowest of them, there are no more.
     pub runs: usize,
     /// The largest number of clusters, at least 1.
     pub max_clusters: usize,
@@ -43,7 +47,14 @@ pub struct PartitionEstimate {
 /// [`crate::Error::Cancelled`].
 pub fn estimate(draws: &LabelDraws, loss: Loss, plan: SearchPlan, cancel: &Cancel) -> Result<PartitionEstimate> {
     let objective = ExpectedLoss::new(draws, loss);
-    let runs = try_map(plan.runs.max(1), |run| Searcher::start(&objective, plan, run, cancel)?.search())?;
+    let search = |run| Searcher::start(&objective, plan, run, cancel)?.search();
+    let mut runs = try_map(plan.runs.clamp(1, FIRST_RUNS), search)?;
+    let lowest = runs.iter().map(|(loss, _)| *loss).fold(f64::INFINITY, f64::min);
+    let same = objective.loss_of(ROUNDING * objective.of_all_rows());
+    let n_lowest = runs.iter().filter(|(loss, _)| *loss <= lowest + same).count();
+    if n_lowest < AGREE && plan.runs > FIRST_RUNS {
+        runs.extend(try_map(plan.runs - FIRST_RUNS, |run| search(run + FIRST_RUNS))?);
+    }
     let first = |best: (f64, Vec<u32>), run: (f64, Vec<u32>)| if run.0 < best.0 { run } else { best };
     let (loss, of_groups) = runs.into_iter().reduce(first).unwrap_or_default();
     let mut numbers = vec![u32::MAX; of_groups.len()];
@@ -72,6 +83,9 @@ struct Searcher<'a> {
     generator: Generator,
     cancel: &'a Cancel,
     changes: Vec<f64>,
+    /// For each group, the change of the loss, times its unit, by moving it to the best other cluster, when it was
+    /// last visited.
+    gaps: Vec<f64>,
     /// Changes of the loss, times its unit, that count as none.
     rounding: f64,
 }
@@ -89,7 +103,8 @@ impl<'a> Searcher<'a> {
         let order = permutation(draws.n_groups() as u32, &mut generator);
         let rounding = ROUNDING * objective.of_all_rows();
         let (n_groups, max_clusters) = (draws.n_groups(), plan.max_clusters);
-        let mut run = Self { table, n_groups, max_clusters, generator, cancel, changes: Vec::new(), rounding };
+        let (changes, gaps) = (Vec::new(), vec![0.0; n_groups]);
+        let mut run = Self { table, n_groups, max_clusters, generator, cancel, changes, gaps, rounding };
         if !from_draw {
             run.allot(&order)?;
         }
@@ -98,7 +113,7 @@ impl<'a> Searcher<'a> {
 
     fn search(mut self) -> Result<(f64, Vec<u32>)> {
         loop {
-            while self.scan()? {}
+            self.settle()?;
             if self.merge()? || self.take_apart()? {
                 continue;
             }
@@ -129,26 +144,46 @@ impl<'a> Searcher<'a> {
         Ok(())
     }
 
-    /// Offers every group another cluster. Returns whether any moved.
-    fn scan(&mut self) -> Result<bool> {
-        let mut moved = false;
-        for (index, group) in permutation(self.n_groups as u32, &mut self.generator).into_iter().enumerate() {
+    /// Scans until no group moves. After a scan, those are visited that could move next: that lose no more by a move
+    /// than others have just gained. If none of them moves, all are visited again.
+    fn settle(&mut self) -> Result<()> {
+        let all: Vec<u32> = (0..self.n_groups as u32).collect();
+        let mut gained = f64::INFINITY;
+        loop {
+            let visits_all = gained == f64::INFINITY;
+            let may_move = |group: &u32| self.gaps[*group as usize] <= gained;
+            let visited: Vec<u32> = all.iter().copied().filter(may_move).collect();
+            gained = match self.scan(&visited)? {
+                None if visits_all => return Ok(()),
+                None => f64::INFINITY,
+                Some(gained) => gained,
+            };
+        }
+    }
+
+    /// Offers groups another cluster, in random order. Returns the largest gain of a move, times the unit of the loss,
+    /// if any moved.
+    fn scan(&mut self, groups: &[u32]) -> Result<Option<f64>> {
+        let mut largest = None;
+        for (index, place) in permutation(groups.len() as u32, &mut self.generator).into_iter().enumerate() {
             if index.is_multiple_of(BETWEEN_LOOKS) {
                 self.cancel.check()?;
             }
-            let group = group as usize;
+            let group = groups[place as usize] as usize;
             let old = self.table.label(group);
-            self.table.take(group);
             let best = self.best(group, Some(old));
-            self.table.add(group, best)?;
+            let stays = std::mem::replace(&mut self.changes[old], f64::INFINITY);
+            self.gaps[group] = self.changes[lowest(&self.changes)] - stays;
             if best != old {
-                moved = true;
+                largest = Some(f64::max(largest.unwrap_or(0.0), -self.gaps[group]));
+                self.table.take(group);
+                self.table.add(group, best)?;
                 if self.table.size(old) == 0 {
                     self.table.drop_empty(old);
                 }
             }
         }
-        Ok(moved)
+        Ok(largest)
     }
 
     /// Joins pairs of clusters as long as that lowers the loss. Returns whether any were joined.
@@ -183,7 +218,7 @@ impl<'a> Searcher<'a> {
             self.table.drop_empty(cluster as usize);
             let order = permutation(members.len() as u32, &mut self.generator);
             self.allot(&order.into_iter().map(|index| members[index as usize]).collect::<Vec<_>>())?;
-            self.scan()?;
+            self.scan(&members)?;
             if self.table.loss() < before * (1.0 - ROUNDING) {
                 return Ok(true);
             }

@@ -13,6 +13,8 @@ pub struct ExpectedLoss<'a> {
     pub draws: &'a LabelDraws,
     /// f(x) of the loss for x from 0 to n.
     weights: Vec<f64>,
+    /// f(x + 1) - f(x) for x below n.
+    steps: Vec<f64>,
     /// The part that no partition changes: the mean over draws of the sum of f over their clusters.
     of_draws: f64,
     /// Number of draws.
@@ -24,6 +26,7 @@ impl<'a> ExpectedLoss<'a> {
     pub fn new(draws: &'a LabelDraws, loss: Loss) -> Self {
         let n = draws.n_rows();
         let weights: Vec<f64> = (0..=n).map(|count| loss.weight(count as f64)).collect();
+        let steps = weights.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let mut of_cells = vec![0_u32; draws.starts[draws.n_distinct()]];
         for group in 0..draws.n_groups() {
             draws.cells_of(group).iter().for_each(|&cell| of_cells[cell as usize] += draws.sizes[group]);
@@ -33,7 +36,18 @@ impl<'a> ExpectedLoss<'a> {
             times * of_cells[bounds[0]..bounds[1]].iter().map(|&count| weights[count as usize]).sum::<f64>()
         };
         let of_draws = draws.starts.windows(2).zip(&draws.times).map(of_draw).sum::<f64>() / n_draws;
-        Self { draws, of_draws, n_draws, unit: loss.unit(n as f64), weights }
+        Self { draws, of_draws, n_draws, unit: loss.unit(n as f64), steps, weights }
+    }
+
+    /// f(count + rows) - f(count).
+    fn step(&self, count: u32, rows: u32) -> f64 {
+        // Most groups are one row.
+        if rows == 1 { self.steps[count as usize] } else { self.weight(count + rows) - self.weight(count) }
+    }
+
+    /// A change in its unit.
+    pub fn loss_of(&self, change: f64) -> f64 {
+        change / self.unit
     }
 
     /// f(n), the largest one.
@@ -177,21 +191,23 @@ impl<'a> CellCounts<'a> {
         self.sizes.swap_remove(cluster);
     }
 
-    /// The change of the loss, times its unit, if a group that has no cluster joins each cluster, followed by a new
-    /// one.
+    /// The change of the loss, times its unit, if a group joins each cluster, followed by a new one, compared with
+    /// having no cluster.
     pub fn changes(&self, group: usize, out: &mut Vec<f64>) {
         let ExpectedLoss { draws, n_draws, .. } = self.objective;
-        let (rows, n_clusters) = (draws.sizes[group], self.n_clusters());
+        let (rows, n_clusters, own) = (draws.sizes[group], self.n_clusters(), self.labels[group] as usize);
+        // Its own rows do not count.
+        let without = |cluster: usize, count: u32| if cluster == own { count - rows } else { count };
         out.clear();
         out.resize(n_clusters, 0.0);
         for (&cell, times) in draws.cells_of(group).iter().zip(&draws.times) {
             let counts = &self.shared[cell as usize * self.stride..][..n_clusters];
-            for (sum, &count) in out.iter_mut().zip(counts) {
-                *sum += times * (self.objective.weight(count + rows) - self.objective.weight(count));
+            for (cluster, (sum, &count)) in out.iter_mut().zip(counts).enumerate() {
+                *sum += times * self.objective.step(without(cluster, count), rows);
             }
         }
-        for (shared, &size) in out.iter_mut().zip(&self.sizes) {
-            *shared = self.objective.weight(size + rows) - self.objective.weight(size) - 2.0 * *shared / n_draws;
+        for (cluster, (shared, &size)) in out.iter_mut().zip(&self.sizes).enumerate() {
+            *shared = self.objective.step(without(cluster, size), rows) - 2.0 * *shared / n_draws;
         }
         out.push(-self.objective.weight(rows));
     }

@@ -81,8 +81,11 @@ fn predicted_changes_are_those_of_the_loss() {
         for _ in 0..200 {
             let group = generator.random_range(0..draws.n_groups());
             let (old, before) = (table.label(group), table.loss());
+            let mut in_place = Vec::new();
+            table.changes(group, &mut in_place);
             table.take(group);
             table.changes(group, &mut changes);
+            assert_eq!(in_place, changes);
             let new = generator.random_range(0..changes.len());
             table.add(group, new).expect("room");
             let predicted = (changes[new] - changes[old]) / loss.unit(n as f64);

@@ -48,6 +48,7 @@ pub use mixture_of_finite_mixtures::MixtureOfFiniteMixtures;
 pub use partitions::{Auxiliary, Occupancy, Partitions, ProcessState};
 pub use pitman_yor::PitmanYor;
 pub use random_measure::RandomMeasure;
+pub(crate) use slice::slice_between;
 pub use weights::{Allocation, WeightSource, Weights};
 
 /// A prior on weights and partitions. Its faces say what it supports, and an algorithm refuses a process without the

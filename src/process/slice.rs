@@ -29,7 +29,7 @@ pub(super) fn slice(log_density: impl Fn(f64) -> f64, current: f64, width: f64, 
 
 /// As [`slice`], for a density of any shape on a bounded interval. Sampling starts with the whole interval, which
 /// shrinks onto a point of the slice.
-pub(super) fn slice_between(
+pub(crate) fn slice_between(
     log_density: impl Fn(f64) -> f64,
     current: f64,
     (mut low, mut high): (f64, f64),

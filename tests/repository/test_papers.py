@@ -78,6 +78,8 @@ def test_the_density_of_the_known_partition() -> None:
 
 def test_blei_jordan(results: Path) -> None:
     dimensions = {init: blei_jordan.by_dimension([5], 2, init, 2) for init in blei_jordan.STARTS}
+    samplers = blei_jordan.by_sampler([5], 2, 200, 10)
+    assert all(len(own[5].held_out) == 2 for own in samplers.values())
     data = blei_jordan.drawn_data()
     bounds = blei_jordan.by_truncation(data, [1, 4], 1)
     # One component has no stick to learn, and a nested bound is never above that of the truncated process.

@@ -240,8 +240,8 @@ LATER = [
 
 @pytest.mark.parametrize(("later", "message"), LATER, ids=[later.__name__ for later, _ in LATER])
 def test_a_source_that_fails_later_leaves_the_last_state(later: Callable[[], Iterator[Any]], message: str) -> None:
-    # One reading tells type and width, two are for moments, one for the rows that k-means++ looks at.
-    found = fit(failing(later, 6), sb.Memoized(batches=4, shuffle=False, max_passes=9, tol=0.0))
+    # One reading tells type and width, two are for moments, one for far rows, one for those that k-means++ looks at.
+    found = fit(failing(later, 7), sb.Memoized(batches=4, shuffle=False, max_passes=9, tol=0.0))
     assert found.stop_reason is sb.StopReason.SOURCE_ERROR
     assert isinstance(found.error, sb.SourceError)
     assert message in str(found.error)
@@ -252,7 +252,7 @@ def test_a_source_that_fails_later_leaves_the_last_state(later: Callable[[], Ite
 
 
 @pytest.mark.parametrize("later", [later for later, _ in LATER], ids=[later.__name__ for later, _ in LATER])
-@pytest.mark.parametrize("good_readings", [6, 7, 8, 9, 10, 11, 12])
+@pytest.mark.parametrize("good_readings", [7, 8, 9, 10, 11, 12, 13])
 @pytest.mark.one_in(4)
 def test_a_source_that_fails_in_one_of_several_starts_ends_them_all(
     later: Callable[[], Iterator[Any]], good_readings: int
@@ -604,3 +604,79 @@ def test_an_error_keeps_nothing_of_its_reading_alive() -> None:
     # All but the first reading, which looks at the first block, have a thread of their own.
     assert len(ended) == next(calls)
     assert ended.count(here) <= 1
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+def test_a_refused_first_block_ends_its_reading(keeps: bool) -> None:
+    """While the error is alive, and also if the source keeps its generator: a lock must be free for the next try."""
+    lock, kept = threading.RLock(), []
+
+    def read() -> Iterator[np.ndarray]:
+        with lock:
+            yield np.array([["text"]])
+
+    def source() -> Iterator[np.ndarray]:
+        found = read()
+        kept.extend([found] if keeps else [])
+        return found
+
+    with pytest.raises(sb.SourceError) as raised:
+        fit(source)
+    free = threading.Thread(target=lambda: kept.append(lock.acquire(timeout=5.0)))
+    free.start()
+    free.join()
+    assert kept[-1] is True
+    assert raised.value is not None
+
+
+def test_an_interrupt_while_the_first_reading_is_closed_is_raised() -> None:
+    def read() -> Iterator[np.ndarray]:
+        try:
+            yield from blocks(ROWS)()
+        finally:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(read)
+
+
+def test_a_class_of_iterators_is_a_function() -> None:
+    class Rows:
+        def __init__(self) -> None:
+            self.blocks = blocks(ROWS)()
+
+        def __iter__(self) -> "Rows":
+            return self
+
+        def __next__(self) -> np.ndarray:
+            return next(self.blocks)
+
+    assert fit(Rows).elbo == fit(blocks(ROWS)).elbo
+
+
+def test_an_error_without_a_text_has_its_name() -> None:
+    class Silent(Exception):
+        def __str__(self) -> str:
+            raise ValueError
+
+    def read() -> Iterator[np.ndarray]:
+        raise Silent
+        yield ROWS
+
+    with pytest.raises(sb.SourceError, match="failed: Silent"):
+        fit(read)
+
+
+@pytest.mark.parametrize("far", [None, 1e4, 1e6])
+@pytest.mark.parametrize("n_components", [None, 3])
+def test_rearrangements_and_far_rows_are_as_in_memory(far: float | None, n_components: int | None) -> None:
+    """Components that overlap, and a row that hides the spread of all others."""
+    rows = np.random.default_rng(2).standard_t(4, size=(900, 2))
+    rows[:400] += 2.5
+    if far is not None:
+        rows[700] = far
+    model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
+    algorithm = sb.Memoized(batches=1, shuffle=False)
+    found = [sb.fit(model, data, algorithm, n_components=n_components) for data in (rows, blocks(rows))]
+    assert found[0].elbo == found[1].elbo
+    np.testing.assert_array_equal(found[0].predict(rows), found[1].predict(rows))

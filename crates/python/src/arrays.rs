@@ -1,15 +1,18 @@
 //! NumPy arrays as rows of the core. Only this file dispatches on dtypes.
 
 use numpy::ndarray::ArrayView2;
-use numpy::{Element, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{
+    Element, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
+    PyUntypedArray, PyUntypedArrayMethods, dtype,
+};
 use pyo3::prelude::*;
+use pyo3::types::{PyString, PyTuple};
 use stickbreak::data::{Csr, CsrRows, Rows, copy_rows};
 use stickbreak::simd::Scalar;
 
 use crate::errors::to_python;
 
 /// A NumPy array of either type, borrowed while the core works on it.
-#[derive(FromPyObject)]
 pub enum AnyRows<'py> {
     /// float32.
     Single(PyReadonlyArray2<'py, f32>),
@@ -19,6 +22,26 @@ pub enum AnyRows<'py> {
     SparseSingle(Sparse<'py, f32>),
     /// float64 in compressed sparse rows.
     SparseDouble(Sparse<'py, f64>),
+}
+
+/// Asks for the form first: an extraction that fails formats an error, while Python may handle a signal and drop the
+/// `KeyboardInterrupt`.
+impl<'py> FromPyObject<'_, 'py> for AnyRows<'py> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let is_single = |array: &Bound<'py, PyAny>| {
+            array.cast::<PyUntypedArray>().is_ok_and(|array| array.dtype().is_equiv_to(&dtype::<f32>(array.py())))
+        };
+        Ok(match object.cast::<PyTuple>() {
+            Ok(parts) if parts.iter().nth(2).is_some_and(|values| is_single(&values)) => {
+                Self::SparseSingle(object.extract()?)
+            }
+            Ok(_) => Self::SparseDouble(object.extract()?),
+            Err(_) if is_single(&object) => Self::Single(object.extract()?),
+            Err(_) => Self::Double(object.extract()?),
+        })
+    }
 }
 
 /// Starts, columns and values of compressed sparse rows, and the number of columns.
@@ -58,12 +81,24 @@ macro_rules! with_rows {
 pub(crate) use with_rows;
 
 /// The rows of a fit: an array, or the type, the number of columns and the function of a source of blocks.
-#[derive(FromPyObject)]
 pub enum AnyData<'py> {
     /// In memory or in a memory map.
     Rows(AnyRows<'py>),
     /// In blocks.
     Blocks(String, usize, Py<PyAny>),
+}
+
+impl<'py> FromPyObject<'_, 'py> for AnyData<'py> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let first = object.cast::<PyTuple>().ok().and_then(|parts| parts.iter().next());
+        if first.is_some_and(|first| first.is_instance_of::<PyString>()) {
+            let (dtype, n_columns, start) = object.extract()?;
+            return Ok(Self::Blocks(dtype, n_columns, start));
+        }
+        Ok(Self::Rows(object.extract()?))
+    }
 }
 
 /// Calls a generic function with the dataset of an [`AnyData`] of any type.

@@ -57,8 +57,8 @@ pub fn estimate<'py>(
     let (complete, fitted) = with_rows!(&rows, |view| {
         run_quietly(py, threads, |cancel| stickbreak::estimate::estimate(&given, &view, seed, always, &(), cancel))
     })?;
-    let Named { name, parameters } = complete.likelihood;
-    Ok(((name, write(py, &parameters)?), fitted.map(FitState::new)))
+    let Named { name, parameters } = &complete.likelihood;
+    Ok(((name.clone(), write(py, &complete.with_prior(parameters))?), fitted.map(FitState::new)))
 }
 
 /// Refuses rows whose copy in float64 does not fit in memory.
@@ -297,13 +297,14 @@ impl SampledModel {
         Ok((named.name.clone(), write(py, &named.parameters)?))
     }
 
-    /// Names of the values that the process reports.
+    /// Names of the values that draws report: those of the process, and a learned parameter of the base measure.
     #[getter]
     fn names(&self) -> PyResult<Vec<&'static str>> {
         let names = || {
             let law = self.grounds.specification.partitions()?;
             let state = law.start(law.augments())?;
-            Ok(law.traced(&state).into_iter().map(|(name, _)| name).collect())
+            let of_base = self.grounds.specification.learned.map(|learned| learned.name);
+            Ok(law.traced(&state).into_iter().map(|(name, _)| name).chain(of_base).collect())
         };
         caught(|| names().map_err(|error: Error| to_python(&error)))
     }

@@ -4,7 +4,7 @@ use numpy::{PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArrayMethod
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
-use stickbreak::model::{Named, Objective, Specification};
+use stickbreak::model::{Named, Objective, ParameterPrior, Specification};
 use stickbreak::moves::Moves;
 use stickbreak::parameters::{Parameters, Value};
 use stickbreak::{likelihood, process};
@@ -28,7 +28,8 @@ enum GivenParameter<'py> {
 #[pyfunction]
 pub fn check_likelihood(name: &str, parameters: Bound<'_, PyDict>) -> PyResult<()> {
     let parameters = read(&parameters)?;
-    caught(|| likelihood::check(name, &parameters).map_err(|error| to_python(&error)))
+    let check = || likelihood::check(name, &ParameterPrior::apart(name, &parameters)?.0);
+    caught(|| check().map_err(|error| to_python(&error)))
 }
 
 /// Checks the parameters of a process.
@@ -98,13 +99,15 @@ pub fn specification(
         let allowed = "one of \"variational\", \"map\", \"ml\"";
         to_python(&stickbreak::Error::invalid("objective", format!("{objective:?}"), allowed))
     })?;
-    Ok(Specification {
+    let given = Specification {
         objective,
         missing,
         estimated: None,
+        learned: None,
         likelihood: Named { name: likelihood.0.clone(), parameters: read(&likelihood.1)? },
         process: Named { name: process.0.clone(), parameters: read(&process.1)? },
-    })
+    };
+    given.with_prior_apart().map_err(|error| to_python(&error))
 }
 
 /// The specification of a fit in the form that Python passes.

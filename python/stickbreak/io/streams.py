@@ -1,7 +1,8 @@
 """Data read in blocks, again in every pass: a function that returns iterators of blocks, or a Parquet file."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from stickbreak.io import arrays, frames, names
 _FIRST_ROWS = 10_000
 
 Source = Callable[[], Iterable[Any]]
+Blocks = Generator[arrays.DenseRows, None, None]
 
 
 class Stream:
@@ -61,7 +63,8 @@ class Stream:
         self._empty: NDArray[np.bool_] | None = None
         self.first: arrays.DenseRows = np.empty((0, 0))
         try:
-            first = next(self._blocks(None, None), None)
+            with closing(self._blocks(None, None)) as blocks:
+                first = next(blocks, None)
         except StickbreakError:
             raise
         except Exception as error:  # foreign functions raise what they like
@@ -85,7 +88,8 @@ class Stream:
             The source fails, or has no rows in this reading.
         """
         try:
-            empty = [arrays.rows_without_values(block) for block in self._blocks(self._dtype, self.n_columns)]
+            with closing(self._blocks(self._dtype, self.n_columns)) as blocks:
+                empty = [arrays.rows_without_values(block) for block in blocks]
         except StickbreakError:
             raise
         except Exception as error:
@@ -95,12 +99,20 @@ class Stream:
         self._empty = np.concatenate(empty)
         return self._empty
 
-    def _blocks(self, dtype: "np.dtype[Any] | None", n_columns: int | None) -> Iterator[arrays.DenseRows]:
-        row = 0
+    def _blocks(self, dtype: "np.dtype[Any] | None", n_columns: int | None) -> Blocks:
+        """Read all blocks. A generator of the user ends with the reading, whoever else still refers to it."""
         blocks = self._source()
         if not isinstance(blocks, Iterable):
             allowed = "a function that returns an iterator of blocks"
             raise checks.invalid_type("data", f"a function that returns {checks.describe(blocks)}", allowed)
+        try:
+            yield from self._read(blocks, dtype, n_columns)
+        finally:
+            if isinstance(blocks, Generator):
+                blocks.close()
+
+    def _read(self, blocks: Iterable[Any], dtype: "np.dtype[Any] | None", n_columns: int | None) -> Blocks:
+        row = 0
         for block in blocks:
             rows = self._checked(block, row)
             dtype = rows.dtype if dtype is None else dtype
@@ -154,7 +166,11 @@ def _other_number(before: int, now: str) -> SourceError:
 
 
 def _failed(error: Exception) -> SourceError:
-    return SourceError(f"the data source failed: {type(error).__name__}: {error}")
+    try:
+        text = f"{type(error).__name__}: {error}"
+    except Exception:  # its own text may raise
+        text = type(error).__name__
+    return SourceError(f"the data source failed: {text}")
 
 
 def stream(
@@ -175,7 +191,7 @@ def stream(
     # Arrow's reader of batches is an iterator too, but is read at once, as a table.
     if frames.is_only_stream(data):
         return None
-    if hasattr(data, "__next__"):
+    if hasattr(data, "__next__") and not isinstance(data, type):
         allowed = "an array, a table, or a function that returns an iterator of blocks"
         hint = "an iterator can be read only once: give the function that makes it"
         raise checks.invalid_type("data", checks.describe(data), allowed, hint)

@@ -1,4 +1,4 @@
-"""The Gamma distribution: a prior on a concentration, and its posterior."""
+"""The Gamma distribution: a prior on a positive number, and the posterior of a concentration."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -13,8 +13,9 @@ class Gamma:
     .. math:: p(\alpha) = \frac{b^a}{\Gamma(a)} \alpha^{a-1} e^{-b \alpha}, \quad E[\alpha] = a / b
 
     As the `concentration` of a `DirichletProcess` it makes the concentration unknown. `Fit.concentration` then has the
-    posterior ([1]_, appendix), and `Trace.hyperparameters` its draws. For samplers the `concentration` of a `PitmanYor`
-    and the `mass` of a `NormalizedGeneralizedGamma` may have one too.
+    posterior ([1]_, appendix), and `Trace.hyperparameters` its draws. For samplers it may also be the `concentration`
+    of a `PitmanYor`, the `mass` of a `NormalizedGeneralizedGamma`, and the `mean_precision` of a `Gaussian`,
+    `DiagonalGaussian` or `SphericalGaussian`.
 
     Parameters
     ----------

@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 from numpy.typing import ArrayLike
 
 from stickbreak import _core
+from stickbreak.model.gamma import Gamma
 from stickbreak.model.specification import Specification
 
 
@@ -42,8 +43,9 @@ class Gaussian(Likelihood):
     ----------
     mean : array_like of shape (D,), optional
         :math:`m_0`, in the units of the data. Default: the column means.
-    mean_precision : float, optional
-        :math:`\kappa_0 > 0`, the weight of the prior mean in rows. Default: 0.1.
+    mean_precision : float or Gamma, optional
+        :math:`\kappa_0 > 0`, the weight of the prior mean in rows; a `Gamma` prior makes it unknown, for samplers only.
+        Default: 0.1.
     dof : float, optional
         :math:`\nu_0 > D - 1`, the degrees of freedom of the Wishart distribution, at most 1e9. For a known covariance
         use `KnownCovarianceGaussian`. Default: D + 2.
@@ -78,7 +80,7 @@ class Gaussian(Likelihood):
 
     mean: ArrayLike | None = None
     _: KW_ONLY
-    mean_precision: float | None = None
+    mean_precision: float | Gamma | None = None
     dof: float | None = None
     scale: ArrayLike | None = None
     resolution: ArrayLike | None = None
@@ -155,8 +157,9 @@ class DiagonalGaussian(Likelihood):
     ----------
     mean : array_like of shape (D,), optional
         :math:`m_0`, in the units of the data. Default: the column means.
-    mean_precision : float, optional
-        :math:`\kappa_0 > 0`, the weight of the prior mean in rows. Default: 0.1.
+    mean_precision : float or Gamma, optional
+        :math:`\kappa_0 > 0`, the weight of the prior mean in rows; a `Gamma` prior makes it unknown, for samplers only.
+        Default: 0.1.
     shape : float, optional
         :math:`a_0 > 0`, at most 1e9. Default: 1.5.
     rate : float or array_like of shape (D,), optional
@@ -188,7 +191,7 @@ class DiagonalGaussian(Likelihood):
 
     mean: ArrayLike | None = None
     _: KW_ONLY
-    mean_precision: float | None = None
+    mean_precision: float | Gamma | None = None
     shape: float | None = None
     rate: ArrayLike | None = None
     resolution: ArrayLike | None = None
@@ -214,9 +217,9 @@ class SphericalGaussian(Likelihood):
     ----------
     mean : array_like of shape (D,), optional
         :math:`m_0`, in the units of the data. Default: the column means.
-    mean_precision : float, optional
-        :math:`\kappa_0 > 0`. Default: 0.1 for the conjugate base measure, where it is the weight of the prior mean in
-        rows; 0.1 / mean variance of the columns for the product.
+    mean_precision : float or Gamma, optional
+        :math:`\kappa_0 > 0`; a `Gamma` prior makes it unknown, for samplers only. Default: 0.1 for the conjugate base
+        measure, where it is the weight of the prior mean in rows; 0.1 / mean variance of the columns for the product.
     shape : float, optional
         :math:`a_0 > 0`, at most 1e9. Default: 1.5.
     rate : float, optional
@@ -253,7 +256,7 @@ class SphericalGaussian(Likelihood):
 
     mean: ArrayLike | None = None
     _: KW_ONLY
-    mean_precision: float | None = None
+    mean_precision: float | Gamma | None = None
     shape: float | None = None
     rate: float | None = None
     base: Literal["conjugate", "product"] = "conjugate"

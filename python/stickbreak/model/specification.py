@@ -155,7 +155,7 @@ def _number_or_array(argument: str, value: object, kind: str, follows_data: bool
     if follows_data:
         allowed += ", or None"
     if kind in _PRIORS:
-        allowed = f"a number, or a {_PRIORS[kind].__name__} prior"
+        allowed = f"a number, or a {_PRIORS[kind].__name__} prior" + (", or None" if follows_data else "")
     if isinstance(value, bool | np.bool_ | np.timedelta64):
         raise checks.invalid_type(argument, checks.describe(value), allowed)
     if isinstance(value, numbers.Real):

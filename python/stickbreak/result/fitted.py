@@ -216,7 +216,7 @@ class Fitted:
         - "copied_columns": columns that repeat another one, under a likelihood with independent columns.
         - "row_numbers": columns that hold row numbers.
 
-        The last seven are based on a sample of up to 10,000 rows.
+        The last seven are based on a sample of up to 10,000 rows; for data read in blocks, on the first block.
 
         Returns
         -------

@@ -9,6 +9,7 @@ use crate::grounds::Grounds;
 use crate::likelihood::Likelihood;
 use crate::local_step::{Assign, Buffers, Keep, LocalState, LocalStep};
 use crate::mcmc::Start;
+use crate::mcmc::learned_base::LearnedBase;
 use crate::parallel::Cancel;
 use crate::process::Partitions;
 use crate::room::check_room;
@@ -30,6 +31,8 @@ pub struct Field<'a> {
     pub likelihood: Arc<dyn Likelihood<f64>>,
     /// The distribution over partitions.
     pub process: Arc<dyn Partitions>,
+    /// A parameter of the base measure that each chain learns; the likelihood has the value at which chains start.
+    pub learned: Option<LearnedBase>,
 }
 
 impl<'a> Field<'a> {
@@ -40,7 +43,18 @@ impl<'a> Field<'a> {
     pub fn new(grounds: &'a Grounds, rows: &'a dyn Rows<f64>) -> Result<Self> {
         let units = RowUnits::all(rows, None).seen_through(&grounds.coordinates);
         let (likelihood, process) = (grounds.sampled_likelihood()?, grounds.specification.partitions()?);
-        Ok(Self { grounds, rows, units, likelihood, process })
+        Ok(Self { grounds, rows, units, likelihood, process, learned: LearnedBase::of(grounds) })
+    }
+
+    /// The likelihood at a value of the learned parameter, if there is one.
+    ///
+    /// # Errors
+    /// As [`LearnedBase::likelihood`].
+    pub fn likelihood_at(&self, value: Option<f64>) -> Result<Arc<dyn Likelihood<f64>>> {
+        match self.learned.as_ref().zip(value) {
+            Some((learned, value)) => learned.likelihood(value),
+            None => Ok(Arc::clone(&self.likelihood)),
+        }
     }
 
     /// Number of rows.

@@ -8,13 +8,16 @@ mod slice;
 mod state;
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::likelihood::Likelihood;
 use crate::local_step::{ByDraw, Slices};
 use crate::mcmc::clusters::n_distinct;
+use crate::mcmc::learned_base::traced;
 use crate::mcmc::{Chain, Chains, Info};
 use crate::parallel::{Cancel, n_threads};
-use crate::process::{Partitions, ProcessState, Stick, Sticks};
+use crate::process::{Partitions, Stick, Sticks};
 use crate::rng::{Generator, Purpose, key};
 use crate::room::check_room;
 
@@ -76,8 +79,9 @@ impl ConditionalChains<'_> {
         }
     }
 
-    fn chain(&self, state: LabelState) -> Box<dyn Chain + '_> {
-        Box::new(ConditionalChain { chains: self, state, space: PassSpace::default() })
+    fn chain(&self, state: LabelState) -> Result<Box<dyn Chain + '_>> {
+        let likelihood = self.field.likelihood_at(state.learned)?;
+        Ok(Box::new(ConditionalChain { chains: self, likelihood, state, space: PassSpace::default() }))
     }
 }
 
@@ -106,24 +110,43 @@ impl Chains for ConditionalChains<'_> {
     }
 
     fn start(&self) -> Result<Box<dyn Chain + '_>> {
-        Ok(self.chain(LabelState::new(&self.field, &self.labels)?))
+        self.chain(LabelState::new(&self.field, &self.labels)?)
     }
 
     fn restore(&self, bytes: &[u8]) -> Option<Box<dyn Chain + '_>> {
         let state: LabelState = postcard::from_bytes(bytes).ok()?;
-        (state.fits(&self.field) && self.check_size(state.counts.len()).is_ok()).then(|| self.chain(state))
+        let fits = state.fits(&self.field) && self.check_size(state.counts.len()).is_ok();
+        if fits { self.chain(state).ok() } else { None }
     }
 }
 
 /// A chain of a conditional sampler.
 struct ConditionalChain<'a> {
     chains: &'a ConditionalChains<'a>,
+    /// At the learned value.
+    likelihood: Arc<dyn Likelihood<f64>>,
     state: LabelState,
     space: PassSpace,
 }
 
+impl ConditionalChain<'_> {
+    /// Draws the learned parameter of the base measure given the labels.
+    fn learn(&mut self, draws: &mut Generator) -> Result<()> {
+        let (field, state) = (&self.chains.field, &mut self.state);
+        if let Some((learned, value)) = field.learned.as_ref().zip(state.learned) {
+            let nothing = vec![0.0; field.likelihood.n_statistics()];
+            let clusters: Vec<_> = state.occupied().into_iter().map(|k| state.component(Some(k), &nothing)).collect();
+            let drawn = learned.update(value, &clusters, draws);
+            state.learned = Some(drawn);
+            self.likelihood = learned.likelihood(drawn)?;
+        }
+        Ok(())
+    }
+}
+
 impl Chain for ConditionalChain<'_> {
     fn sweep(&mut self, draws: &mut Generator, key_of_sweep: u64, cancel: &Cancel) -> Result<Vec<Info>> {
+        self.learn(draws)?;
         let ConditionalChains { field, weighing, .. } = self.chains;
         let state = &mut self.state;
         let DrawnWeights { sources, log_weights, slices, sticks } = weighing.weigh(state, draws, key_of_sweep)?;
@@ -134,7 +157,7 @@ impl Chain for ConditionalChain<'_> {
         let scorer = {
             let nothing = vec![0.0; field.likelihood.n_statistics()];
             let components: Vec<_> = sources.iter().map(|source| state.component(*source, &nothing)).collect();
-            field.likelihood.drawn_scorer(&components, &log_weights, key_of_sweep)?
+            self.likelihood.drawn_scorer(&components, &log_weights, key_of_sweep)?
         };
         cancel.check()?;
         let (labels, slices) = (&state.labels[..], slices.as_ref());
@@ -164,12 +187,12 @@ impl Chain for ConditionalChain<'_> {
         self.state.n_clusters()
     }
 
-    fn process(&self) -> &ProcessState {
-        &self.state.process
+    fn traced(&self) -> Vec<f64> {
+        traced(self.chains.field.process.as_ref(), &self.state.process, self.state.learned)
     }
 
     fn log_joint(&self) -> Result<f64> {
-        self.state.log_joint(&self.chains.field)
+        self.state.log_joint(&self.chains.field, self.likelihood.as_ref())
     }
 
     fn save(&self) -> Result<Vec<u8>> {

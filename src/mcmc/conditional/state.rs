@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::likelihood::Likelihood;
 use crate::local_step::FromLabels;
 use crate::mcmc::conditional::field::{Field, PassSpace};
+use crate::mcmc::learned_base::LearnedBase;
 use crate::mcmc::samplers::is_sound;
 use crate::parallel::{Cancel, for_each};
 use crate::process::ProcessState;
@@ -30,6 +32,8 @@ pub struct LabelState {
     log_base_measure: f64,
     /// Auxiliary values and learned parameters.
     pub process: ProcessState,
+    /// The value of a learned parameter of the base measure.
+    pub learned: Option<f64>,
 }
 
 impl LabelState {
@@ -54,7 +58,8 @@ impl LabelState {
         }
         let labels = labels.into_iter().map(AtomicU32::new).collect();
         let counts = vec![0.0; sizes.len()];
-        Self { labels, counts, statistics: Vec::new(), log_base_measure: 0.0, process }.on(field)
+        let learned = field.learned.as_ref().map(LearnedBase::start);
+        Self { labels, counts, statistics: Vec::new(), log_base_measure: 0.0, process, learned }.on(field)
     }
 
     /// The same labels and learned parameters, with the summary of these rows.
@@ -79,7 +84,7 @@ impl LabelState {
             && sizes.last().is_some_and(|&last| last > 0)
             && self.statistics.len() == self.counts.len() * field.likelihood.n_statistics()
             && self.statistics.iter().chain([&self.log_base_measure]).all(|value| value.is_finite())
-            && is_sound(&self.process, field.process.as_ref())
+            && is_sound(&self.process, field.process.as_ref(), self.learned, field.learned.as_ref())
     }
 
     /// Number of components with rows.
@@ -159,12 +164,12 @@ impl LabelState {
     ///
     /// # Errors
     /// [`Error::Numerical`].
-    pub fn log_joint(&self, field: &Field<'_>) -> Result<f64> {
+    pub fn log_joint(&self, field: &Field<'_>, likelihood: &dyn Likelihood<f64>) -> Result<f64> {
         let prior = field.process.log_probability(&self.sizes(), &self.process.integrated());
-        let nothing = vec![0.0; field.likelihood.n_statistics()];
+        let nothing = vec![0.0; likelihood.n_statistics()];
         let mut total = prior + self.log_base_measure - field.log_volume();
         for k in self.occupied() {
-            total += field.likelihood.log_marginal(self.component(Some(k), &nothing))?;
+            total += likelihood.log_marginal(self.component(Some(k), &nothing))?;
         }
         Ok(total)
     }

@@ -16,6 +16,7 @@ use crate::mcmc::{Sampler, Setup, Start};
 use crate::model::Named;
 use crate::parallel::with_threads;
 use crate::parameters::{Parameters, Value, table, vector};
+use crate::process::ProcessState;
 use crate::registry::Entry;
 use crate::rng::stream;
 use crate::suffstats::Sufficient;

@@ -17,7 +17,14 @@ pub fn named<const N: usize>(name: &str, pairs: [(&str, Value); N]) -> Named {
 }
 
 pub fn specification(likelihood: Named, process: Named) -> Specification {
-    Specification { likelihood, process, objective: Objective::Variational, missing: false, estimated: None }
+    Specification {
+        likelihood,
+        process,
+        objective: Objective::Variational,
+        missing: false,
+        estimated: None,
+        learned: None,
+    }
 }
 
 pub fn target(likelihood: Named, process: Named, rows: &dyn Rows<f64>) -> Target {

@@ -97,6 +97,7 @@ fn needs_auxiliary(process: &dyn Partitions, name: &str) -> Result<bool> {
 /// auxiliary values; [`Error::InvalidArgument`] for more rows than [`Method::Greedy`] takes.
 pub fn check_hierarchy(specification: &Specification, method: Method, n: usize) -> Result<()> {
     let process = check_model(specification)?;
+    specification.check_learns_nothing("a hierarchy", "a number")?;
     needs_auxiliary(process.as_ref(), &specification.process.name)?;
     if method == Method::Greedy { check_number(n) } else { Ok(()) }
 }

@@ -50,6 +50,7 @@ pub fn specification(likelihood: &str, process: &str, k: usize) -> Specification
     }
     Specification {
         estimated: None,
+        learned: None,
         likelihood: Named { name: likelihood.into(), parameters: Parameters::default() },
         process: Named { name: process.into(), parameters },
         objective: Objective::Variational,
