@@ -290,4 +290,28 @@ MORE = (
         f"row[cluster] = if {bug(82)} {{ 0 }} else {{ row[last] }};",
         "tests/sampling/test_partition_estimates.py",
     ),
+    Bug(
+        83,
+        "a chain keeps the clusters of the mean precision before",
+        "src/mcmc/collapsed.rs",
+        "state.clusters.recache(&own)?;",
+        f"if !{bug(83)} {{ state.clusters.recache(&own)?; }}",
+        "tests/sampling/test_learned_base.py",
+    ),
+    Bug(
+        84,
+        "the mean precision is drawn without the Jacobian of its logarithm",
+        "src/mcmc/learned_base.rs",
+        "log_density(value) + log_value)",
+        f"log_density(value) + if {bug(84)} {{ 0.0 }} else {{ log_value }})",
+        "tests/sampling/test_learned_base.py",
+    ),
+    Bug(
+        85,
+        "the search ends when rows that could move stay, without a look at the others",
+        "src/partitions/search.rs",
+        "None if visits_all =>",
+        f"None if visits_all || {bug(85)} =>",
+        "partitions::",
+    ),
 )

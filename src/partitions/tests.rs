@@ -65,6 +65,27 @@ fn the_best_of_all_partitions_is_found() {
     }
 }
 
+/// No group lowers the loss by a move to another cluster or to one of its own, whether all were visited last or not.
+#[test]
+fn no_single_move_lowers_the_loss_of_an_estimate() {
+    let n = 120;
+    for (loss, seed) in LOSSES.into_iter().flat_map(|loss| (0..8).map(move |seed| (loss, seed))) {
+        let labels = noisy(n, 40, 0.55, seed);
+        let draws = LabelDraws::new(&labels, n).expect("draws");
+        let found = search(&labels, n, loss, n);
+        let objective = ExpectedLoss::new(&draws, loss);
+        let mut of_groups = vec![0; draws.n_groups()];
+        draws.groups.iter().zip(&found.labels).for_each(|(&group, &label)| of_groups[group as usize] = label);
+        let table = CellCounts::of(&objective, &of_groups).expect("a small table");
+        let mut changes = Vec::new();
+        for group in 0..draws.n_groups() {
+            table.changes(group, &mut changes);
+            let best = changes.iter().copied().fold(f64::INFINITY, f64::min);
+            assert!(changes[table.label(group)] <= best + 1e-9 * n as f64, "{loss:?} {seed} {group}");
+        }
+    }
+}
+
 /// Changes that a table predicts are those of the loss counted again, and its counts stay those of its labels.
 #[test]
 fn predicted_changes_are_those_of_the_loss() {

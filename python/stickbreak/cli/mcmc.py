@@ -93,7 +93,7 @@ _OF_FIT_ALONE = ("base", "resolution", "truncation")
 @click.option(
     "--labels",
     metavar="FILE",
-    help="Where the labels of a partition that represents all draws go: .csv, .npy or .json.",
+    help="Where the labels of a partition that represents all draws go: .csv, .npy, .json or .parquet.",
 )
 @click.option(
     "--loss",
