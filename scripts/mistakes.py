@@ -265,10 +265,10 @@ BUGS = (
         29,
         "a chain goes on from a checkpoint without u",
         "src/mcmc/collapsed.rs",
-        "        state.refresh(&self.target);\n",
+        "        state.refresh(own.as_ref().unwrap_or(&self.target));\n",
         f"        if {bug(29)} && let Some(auxiliary) = &mut state.process.auxiliary {{\n"
         "            auxiliary.log_u = 0.0;\n        }\n"
-        "        state.refresh(&self.target);\n",
+        "        state.refresh(own.as_ref().unwrap_or(&self.target));\n",
         "mcmc:: process::partitions",
     ),
     Bug(
