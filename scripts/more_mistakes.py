@@ -86,18 +86,18 @@ MORE = (
     ),
     Bug(
         58,
-        "the command line writes the labels of the best draw of the first chain",
+        "the command line writes the labels of the usual loss, whatever --loss says",
         "python/stickbreak/cli/mcmc.py",
-        "[trace.log_joint.argmax()]",
-        f"[(trace.log_joint[:1] if {python_bug(58)} else trace.log_joint).argmax()]",
+        'trace.point_estimate(loss or "vi", ',
+        f'trace.point_estimate("vi" if {python_bug(58)} else loss or "vi", ',
         "tests/sampling/test_sampling.py",
     ),
     Bug(
         59,
         "rows are predicted with the hyperparameters of the first draw",
         "python/stickbreak/result/trace.py",
-        "reshape(*self.log_joint.shape, -1)[chain, draw]",
-        f"reshape(*self.log_joint.shape, -1)[(0, 0) if {python_bug(59)} else (chain, draw)]",
+        "reshape(self.log_joint.size, -1)[nearest]",
+        f"reshape(self.log_joint.size, -1)[0 if {python_bug(59)} else nearest]",
         "tests/sampling/test_sampling.py",
     ),
     Bug(

@@ -250,7 +250,7 @@ class Trace(Diagnosing, Partitioning, Mixing):
     ) -> NDArray[np.int64]:
         """Return the cluster of `point_estimate` that each row most probably joins.
 
-        Learned parameters of the process are those of the draw that is nearest to the estimate.
+        Learned parameters are those of the draw that is nearest to the estimate.
 
         Parameters
         ----------
