@@ -141,7 +141,7 @@ fn searches(criterion: &mut Criterion) {
     let draws = LabelDraws::new(&labels, n).expect("labels of draws");
     for (name, loss) in [("vi", Loss::Variation), ("binder", Loss::Binder)] {
         group.bench_function(BenchmarkId::new(name, format!("n={n}/T={n_draws}/K={k}")), |bencher| {
-            let plan = SearchPlan { runs: 1, max_clusters: n, seed: 0 };
+            let plan = SearchPlan { runs: Some(1), max_clusters: n, seed: 0 };
             bencher.iter(|| black_box(estimate(&draws, loss, plan, &Cancel::default()).expect("a small table")));
         });
     }

@@ -39,8 +39,8 @@ PROCESSES: dict[str, Any] = {
 }
 SAMPLERS = {
     "`CollapsedGibbs`": sb.CollapsedGibbs(),
-    '`SplitMerge("restricted")`': sb.SplitMerge(),
-    '`SplitMerge("sequential")`': sb.SplitMerge(proposal="sequential"),
+    '`SplitMerge(proposal="restricted")`': sb.SplitMerge(),
+    '`SplitMerge(proposal="sequential")`': sb.SplitMerge(proposal="sequential"),
     "`TreeGuided`": sb.TreeGuided(),
     "`BlockedGibbs`": sb.BlockedGibbs(truncation=20),
     "`Slice`": sb.Slice(),

@@ -117,7 +117,14 @@ pub fn draw_prior(
         sizes[label] += 1;
         labels.push(label as u32);
     }
-    let rows = draw_rows(likelihood.as_ref(), &labels, sizes.len(), &mut generator, cancel)?;
+    let too_far = |error: Error| match (error, value) {
+        (Error::Numerical { .. }, Some((learned, value))) => {
+            let message = format!("rows at the drawn {} of {value:e} are too far away", learned.name);
+            Error::numerical(None, format!("{message}; choose a prior with less mass near 0"))
+        }
+        (error, _) => error,
+    };
+    let rows = draw_rows(likelihood.as_ref(), &labels, sizes.len(), &mut generator, cancel).map_err(too_far)?;
     let of_base = value.map(|(learned, value)| (learned.name, value));
     let learned = process.traced(&state).into_iter().chain(of_base).collect();
     Ok(PriorDraw { rows, n_columns, labels, learned })

@@ -99,6 +99,25 @@ impl LabelDraws {
         Ok(Self { groups, sizes, times, cells, starts })
     }
 
+    /// The same groups with evenly spaced distinct draws, `most` at most. `None` if there are no more than that.
+    pub(super) fn thinned(&self, most: usize) -> Option<Self> {
+        let step = self.n_distinct().div_ceil(most.max(1));
+        if step < 2 {
+            return None;
+        }
+        let kept: Vec<usize> = (0..self.n_distinct()).step_by(step).collect();
+        let (mut starts, mut shifts) = (vec![0], Vec::with_capacity(kept.len()));
+        for &draw in &kept {
+            let (first, end) = (self.starts[draw], starts[starts.len() - 1]);
+            shifts.push(first - end);
+            starts.push(end + self.starts[draw + 1] - first);
+        }
+        let cell = |cells: &[u32]| kept.iter().zip(&shifts).map(|(&draw, &shift)| cells[draw] - shift as u32).collect();
+        let cells = self.cells.chunks_exact(self.n_distinct()).flat_map(|cells| -> Vec<u32> { cell(cells) }).collect();
+        let times = kept.iter().map(|&draw| self.times[draw]).collect();
+        Some(Self { groups: self.groups.clone(), sizes: self.sizes.clone(), times, cells, starts })
+    }
+
     /// Number of rows.
     pub fn n_rows(&self) -> usize {
         self.groups.len()
@@ -139,6 +158,17 @@ mod tests {
         assert_eq!((&*draws.times, &*draws.starts), (&[2.0, 1.0, 1.0][..], &[0, 3, 5, 6][..]));
         assert_eq!(draws.cells_of(1), [1, 3, 5]);
         assert_eq!(draws.draw(1), [0, 0, 1, 1]);
+    }
+
+    #[test]
+    fn some_draws_of_the_same_groups() {
+        let labels = [0, 0, 1, 1, 2, 0, 1, 1, 2, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4];
+        let draws = LabelDraws::new(&labels, 5).expect("five draws");
+        assert!(draws.thinned(5).is_none());
+        let some = draws.thinned(2).expect("more than two");
+        assert_eq!((some.n_groups(), some.n_distinct()), (draws.n_groups(), 2));
+        assert_eq!([some.draw(0), some.draw(1)], [draws.draw(0), draws.draw(3)]);
+        assert_eq!((&*some.times, &*some.starts), (&[1.0, 1.0][..], &[0, 3, 4][..]));
     }
 
     #[test]

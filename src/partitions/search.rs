@@ -11,6 +11,10 @@ use crate::rng::{Choices, Generator, Purpose, permutation, stream};
 const ROOM: usize = 8;
 /// Clusters that are taken apart in each round of a run.
 const TAKEN_APART: usize = 10;
+/// Runs begin with as many of the draws, so that most of the way costs little.
+const FEW_DRAWS: usize = 100;
+/// The usual number of runs.
+const RUNS: usize = 16;
 /// Runs before the first look at whether they agree, and how many of them must agree.
 const FIRST_RUNS: usize = 4;
 const AGREE: usize = 3;
@@ -22,9 +26,9 @@ const ROUNDING: f64 = 1e-11;
 /// How the search runs.
 #[derive(Debug, Clone, Copy)]
 pub struct SearchPlan {
-    /// The largest number of runs from different starts; the best one counts. If three of the first four end with the
-    /// same loss, and it is the lowest of them, there are no more.
-    pub runs: usize,
+    /// Number of runs from different starts; the best one counts. `None`: usually 16, but four if three of them end
+    /// with the same loss, which is the lowest of them.
+    pub runs: Option<usize>,
     /// The largest number of clusters, at least 1.
     pub max_clusters: usize,
     /// Decides the order of rows, and the clusters taken apart.
@@ -47,13 +51,23 @@ pub struct PartitionEstimate {
 /// [`crate::Error::Cancelled`].
 pub fn estimate(draws: &LabelDraws, loss: Loss, plan: SearchPlan, cancel: &Cancel) -> Result<PartitionEstimate> {
     let objective = ExpectedLoss::new(draws, loss);
-    let search = |run| Searcher::start(&objective, plan, run, cancel)?.search();
-    let mut runs = try_map(plan.runs.clamp(1, FIRST_RUNS), search)?;
+    let some = draws.thinned(FEW_DRAWS);
+    let coarse = some.as_ref().map(|some| ExpectedLoss::new(some, loss));
+    let search = |run| {
+        let first = coarse.as_ref().unwrap_or(&objective);
+        let found = Searcher::start(first, plan, run, cancel)?.search()?;
+        match &coarse {
+            // The best partition for some of the draws is where the search among all begins.
+            Some(_) => Searcher::from(&objective, plan, run, &found.1, cancel)?.search(),
+            None => Ok(found),
+        }
+    };
+    let mut runs = try_map(plan.runs.unwrap_or(FIRST_RUNS), search)?;
     let lowest = runs.iter().map(|(loss, _)| *loss).fold(f64::INFINITY, f64::min);
     let same = objective.loss_of(ROUNDING * objective.of_all_rows());
     let n_lowest = runs.iter().filter(|(loss, _)| *loss <= lowest + same).count();
-    if n_lowest < AGREE && plan.runs > FIRST_RUNS {
-        runs.extend(try_map(plan.runs - FIRST_RUNS, |run| search(run + FIRST_RUNS))?);
+    if n_lowest < AGREE && plan.runs.is_none() {
+        runs.extend(try_map(RUNS - FIRST_RUNS, |run| search(run + FIRST_RUNS))?);
     }
     let first = |best: (f64, Vec<u32>), run: (f64, Vec<u32>)| if run.0 < best.0 { run } else { best };
     let (loss, of_groups) = runs.into_iter().reduce(first).unwrap_or_default();
@@ -96,19 +110,41 @@ impl<'a> Searcher<'a> {
         let draws = objective.draws;
         let mut generator = stream(plan.seed, Purpose::Draws, run as u64);
         let n_distinct = draws.n_distinct();
-        let labels = draws.draw((run / 2) * n_distinct / plan.runs.div_ceil(2).max(1) % n_distinct);
+        let labels = draws.draw(run / 2 * n_distinct / plan.runs.unwrap_or(RUNS).div_ceil(2) % n_distinct);
         let fits = labels.iter().max().is_none_or(|&most| (most as usize) < plan.max_clusters);
         let from_draw = run.is_multiple_of(2) && fits;
         let table = if from_draw { CellCounts::of(objective, &labels)? } else { CellCounts::empty(objective, ROOM)? };
         let order = permutation(draws.n_groups() as u32, &mut generator);
-        let rounding = ROUNDING * objective.of_all_rows();
-        let (n_groups, max_clusters) = (draws.n_groups(), plan.max_clusters);
-        let (changes, gaps) = (Vec::new(), vec![0.0; n_groups]);
-        let mut run = Self { table, n_groups, max_clusters, generator, cancel, changes, gaps, rounding };
+        let mut run = Self::new(objective, plan, table, generator, cancel);
         if !from_draw {
             run.allot(&order)?;
         }
         Ok(run)
+    }
+
+    /// Starts from the clusters of all groups.
+    fn from(
+        objective: &'a ExpectedLoss<'a>,
+        plan: SearchPlan,
+        run: usize,
+        labels: &[u32],
+        cancel: &'a Cancel,
+    ) -> Result<Self> {
+        let table = CellCounts::of(objective, labels)?;
+        Ok(Self::new(objective, plan, table, stream(plan.seed, Purpose::Start, run as u64), cancel))
+    }
+
+    fn new(
+        objective: &'a ExpectedLoss<'a>,
+        plan: SearchPlan,
+        table: CellCounts<'a>,
+        generator: Generator,
+        cancel: &'a Cancel,
+    ) -> Self {
+        let rounding = ROUNDING * objective.of_all_rows();
+        let (n_groups, max_clusters) = (objective.draws.n_groups(), plan.max_clusters);
+        let (changes, gaps) = (Vec::new(), vec![0.0; n_groups]);
+        Self { table, n_groups, max_clusters, generator, cancel, changes, gaps, rounding }
     }
 
     fn search(mut self) -> Result<(f64, Vec<u32>)> {

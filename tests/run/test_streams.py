@@ -607,7 +607,8 @@ def test_an_error_keeps_nothing_of_its_reading_alive() -> None:
 
 
 @pytest.mark.parametrize("keeps", [False, True])
-def test_a_refused_first_block_ends_its_reading(keeps: bool) -> None:
+@pytest.mark.parametrize("is_iterable", [False, True])
+def test_a_refused_first_block_ends_its_reading(keeps: bool, is_iterable: bool) -> None:
     """While the error is alive, and also if the source keeps its generator: a lock must be free for the next try."""
     lock, kept = threading.RLock(), []
 
@@ -620,8 +621,12 @@ def test_a_refused_first_block_ends_its_reading(keeps: bool) -> None:
         kept.extend([found] if keeps else [])
         return found
 
+    class Rows:
+        def __iter__(self) -> Iterator[np.ndarray]:
+            return source()
+
     with pytest.raises(sb.SourceError) as raised:
-        fit(source)
+        fit(Rows if is_iterable else source)
     free = threading.Thread(target=lambda: kept.append(lock.acquire(timeout=5.0)))
     free.start()
     free.join()

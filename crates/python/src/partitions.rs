@@ -57,7 +57,7 @@ pub fn point_estimate<'py>(
     py: Python<'py>,
     draws: PyReadonlyArray2<'py, i32>,
     loss: &str,
-    plan: (usize, usize, u64),
+    plan: (Option<usize>, usize, u64),
     threads: Option<usize>,
 ) -> PyResult<(Bound<'py, PyArray1<i64>>, f64)> {
     let (m, labels) = (draws.as_array().ncols(), draws.as_slice()?);

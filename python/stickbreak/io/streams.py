@@ -1,7 +1,7 @@
 """Data read in blocks, again in every pass: a function that returns iterators of blocks, or a Parquet file."""
 
 import os
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -105,13 +105,14 @@ class Stream:
         if not isinstance(blocks, Iterable):
             allowed = "a function that returns an iterator of blocks"
             raise checks.invalid_type("data", f"a function that returns {checks.describe(blocks)}", allowed)
+        iterator = iter(blocks)
         try:
-            yield from self._read(blocks, dtype, n_columns)
+            yield from self._read(iterator, dtype, n_columns)
         finally:
-            if isinstance(blocks, Generator):
-                blocks.close()
+            if isinstance(iterator, Generator):
+                iterator.close()
 
-    def _read(self, blocks: Iterable[Any], dtype: "np.dtype[Any] | None", n_columns: int | None) -> Blocks:
+    def _read(self, blocks: Iterator[Any], dtype: "np.dtype[Any] | None", n_columns: int | None) -> Blocks:
         row = 0
         for block in blocks:
             rows = self._checked(block, row)

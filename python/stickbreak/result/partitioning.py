@@ -16,7 +16,6 @@ from stickbreak.result.draws import Chains
 # Maximum number of rows of `Trace.similarity`: the matrix has 800 MB.
 _MOST_SIMILAR = 10_000
 LOSSES = ("vi", "binder", "map")
-_RUNS = 16
 
 
 class SimilarityBlock(NamedTuple):
@@ -105,7 +104,7 @@ def estimate(
     labels: NDArray[np.int32],
     loss: str,
     *,
-    runs: int = _RUNS,
+    runs: int | None = None,
     max_clusters: int | None = None,
     seed: int,
     threads: int | None,
@@ -214,7 +213,7 @@ class Partitioning:
         loss: Literal["vi", "binder", "map"] = "vi",
         *,
         max_clusters: int | None = None,
-        runs: int = _RUNS,
+        runs: int | None = None,
         seed: int = 0,
         threads: int | None = None,
     ) -> PointEstimate:
@@ -234,8 +233,8 @@ class Partitioning:
             What is minimised.
         max_clusters : int, optional
             The largest number of clusters, at least 1; not for "map". Default: no limit.
-        runs : int
-            The largest number of starts, 1 to 10,000. There are four if three of them end with the lowest loss.
+        runs : int, optional
+            The number of starts, 1 to 10,000. Default: 16, but four if three of them end with the lowest loss.
         seed : int
             Decides the order in which rows are visited; 0 to 2**64 - 1.
         threads : int, optional
@@ -274,7 +273,7 @@ class Partitioning:
         most = (
             None if max_clusters is None else checks.integer("max_clusters", max_clusters, minimum=1, or_else=["None"])
         )
-        n_runs = checks.integer("runs", runs, minimum=1, maximum=10_000)
+        n_runs = None if runs is None else checks.integer("runs", runs, minimum=1, maximum=10_000, or_else=["None"])
         number, checked = checks.seed(seed), checks.threads(threads)
         self._warn_of_bias()
         labels = self._labels()

@@ -129,7 +129,7 @@ class Trace(Diagnosing, Partitioning, Mixing):
 
     @property
     def hyperparameters(self) -> dict[str, NDArray[np.float64]]:
-        """Learned parameters of the process by name, each of shape (chains, draws); empty if none is learned."""
+        """Learned parameters by name, each of shape (chains, draws); empty if none is learned."""
         return dict(self._chains.hyperparameters)
 
     @property
@@ -345,7 +345,7 @@ class Trace(Diagnosing, Partitioning, Mixing):
         state = _core.SampledModel.from_parts(model.likelihood._to_core(), model.process._to_core(), rows)
         chains = Chains.from_parts(header, found, rows.shape[0])
         if set(state.names) != set(chains.hyperparameters):
-            raise ValueError("learned parameters that are not those of the process")
+            raise ValueError("learned parameters that are not those of the model")
         return cls(chains, model, (state, rows), names.of_file(column_names, rows.shape[1]))
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -20,7 +20,7 @@ class PriorSample:
     labels : ndarray of int64, shape (n,)
         The cluster of each row, numbered from 0 by first appearance.
     hyperparameters : dict of str to float
-        Parameters of the process with a prior, as drawn.
+        Parameters with a prior, as drawn.
     """
 
     rows: NDArray[np.float64]

@@ -71,9 +71,10 @@ def sample(
     for any number of threads.
 
     Parameters of the likelihood that are `None` are estimated once, by ``sb.fit(model, data, seed=seed)`` (under
-    ``DirichletProcess(1.0)`` if `fit` does not support the process). `Trace.model` has the values. A `SupportWarning`
-    names columns that the model does not see, as in `fit`. `resolution` is 0, because rounded values have no closed
-    marginal likelihood. The `truncation` of a process has no effect.
+    ``DirichletProcess(1.0)`` if `fit` does not support the process, and with the mean of a prior on `mean_precision`).
+    `Trace.model` has the values. A `SupportWarning` names columns that the model does not see, as in `fit`.
+    `resolution` is 0, because rounded values have no closed marginal likelihood. The `truncation` of a process has no
+    effect.
 
     Ctrl-C stops within a second and returns the draws so far: from each chain as many as the slowest one has. While
     parameters are estimated it raises `KeyboardInterrupt`.
