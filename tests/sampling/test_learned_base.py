@@ -132,6 +132,6 @@ def test_others_refuse_it_by_name():
 
 def test_prior_rows_that_are_too_far_away_name_their_precision():
     likelihood = sb.Gaussian(mean=[0.0, 0.0], dof=5, scale=np.eye(2), mean_precision=sb.Gamma(0.001, 0.001))
-    with pytest.raises(sb.NumericalError, match="the drawn mean_precision of .* too far away; choose a prior"):
-        for seed in range(5):
-            sb.sample_prior(sb.Mixture(likelihood=likelihood, process=sb.DirichletProcess()), 30, seed=seed)
+    model = sb.Mixture(likelihood=likelihood, process=sb.DirichletProcess())
+    with pytest.raises(sb.NumericalError, match=r"the drawn mean_precision of .* too far away; choose a prior"):
+        sb.sample_prior(model, 30, seed=0)
