@@ -70,7 +70,7 @@ fn the_best_of_all_partitions_is_found() {
 fn no_single_move_lowers_the_loss_of_an_estimate() {
     let n = 120;
     for (loss, seed) in LOSSES.into_iter().flat_map(|loss| (0..8).map(move |seed| (loss, seed))) {
-        // Also with so many draws that a run begins with some of them.
+        // With 250 draws a run begins with 84 of them.
         let labels = noisy(n, if seed % 2 == 0 { 40 } else { 250 }, 0.55, seed);
         let draws = LabelDraws::new(&labels, n).expect("draws");
         let found = search(&labels, n, loss, n);

@@ -100,7 +100,7 @@ class Stream:
         return self._empty
 
     def _blocks(self, dtype: "np.dtype[Any] | None", n_columns: int | None) -> Blocks:
-        """Read all blocks. A generator of the user ends with the reading, whoever else still refers to it."""
+        """Read all blocks, and close the iterator if it is a generator: an error may keep it, and its locks, alive."""
         blocks = self._source()
         if not isinstance(blocks, Iterable):
             allowed = "a function that returns an iterator of blocks"
