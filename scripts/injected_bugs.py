@@ -117,7 +117,9 @@ def main() -> None:
     parser.add_argument(
         "--core", nargs="+", default=[], metavar="WORD", help="the other unit tests of the core; default: all tests"
     )
-    parser.add_argument("--tests", nargs="+", default=["tests"], help="the other tests of the package")
+    # What is asked of the repository needs its history, which the copy has not.
+    usual = ["tests", "--ignore", "tests/repository"]
+    parser.add_argument("--tests", nargs="+", default=usual, help="the other tests of the package")
     parser.add_argument("--unchecked", action="store_true", help="do not run the tests without a mistake first")
     options = parser.parse_args()
     make_copy(options.folder)

@@ -29,7 +29,7 @@ pub struct SearchPlan {
     /// Number of runs from different starts; the best one counts. `None`: usually 16, but four if three of them end
     /// with the same loss, which is the lowest of them.
     pub runs: Option<usize>,
-    /// The largest number of clusters, at least 1.
+    /// The largest number of clusters, at least 1; usually [`LabelDraws::most_clusters`].
     pub max_clusters: usize,
     /// Decides the order of rows, and the clusters taken apart.
     pub seed: u64,

@@ -11,9 +11,10 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug)]
 pub struct ExpectedLoss<'a> {
     pub draws: &'a LabelDraws,
-    /// f(x) of the loss for x from 0 to n.
+    loss: Loss,
+    /// f(x) of the loss for x from 0 to n, and on by the rows of the largest group.
     weights: Vec<f64>,
-    /// f(x + 1) - f(x) for x below n.
+    /// f(x + 1) - f(x) for the same x without the last one.
     steps: Vec<f64>,
     /// The part that no partition changes: the mean over draws of the sum of f over their clusters.
     of_draws: f64,
@@ -25,7 +26,8 @@ pub struct ExpectedLoss<'a> {
 impl<'a> ExpectedLoss<'a> {
     pub fn new(draws: &'a LabelDraws, loss: Loss) -> Self {
         let n = draws.n_rows();
-        let weights: Vec<f64> = (0..=n).map(|count| loss.weight(count as f64)).collect();
+        let most = n + draws.sizes.iter().max().map_or(0, |&rows| rows as usize);
+        let weights: Vec<f64> = (0..=most).map(|count| loss.weight(count as f64)).collect();
         let steps = weights.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let mut of_cells = vec![0_u32; draws.starts[draws.n_distinct()]];
         for group in 0..draws.n_groups() {
@@ -36,7 +38,7 @@ impl<'a> ExpectedLoss<'a> {
             times * of_cells[bounds[0]..bounds[1]].iter().map(|&count| weights[count as usize]).sum::<f64>()
         };
         let of_draws = draws.starts.windows(2).zip(&draws.times).map(of_draw).sum::<f64>() / n_draws;
-        Self { draws, of_draws, n_draws, unit: loss.unit(n as f64), steps, weights }
+        Self { draws, loss, of_draws, n_draws, unit: loss.unit(n as f64), steps, weights }
     }
 
     /// f(count + rows) - f(count).
@@ -194,22 +196,37 @@ impl<'a> CellCounts<'a> {
     /// The change of the loss, times its unit, if a group joins each cluster, followed by a new one, compared with
     /// having no cluster.
     pub fn changes(&self, group: usize, out: &mut Vec<f64>) {
-        let ExpectedLoss { draws, n_draws, .. } = self.objective;
-        let (rows, n_clusters, own) = (draws.sizes[group], self.n_clusters(), self.labels[group] as usize);
-        // Its own rows do not count.
-        let without = |cluster: usize, count: u32| if cluster == own { count - rows } else { count };
-        out.clear();
-        out.resize(n_clusters, 0.0);
-        for (&cell, times) in draws.cells_of(group).iter().zip(&draws.times) {
-            let counts = &self.shared[cell as usize * self.stride..][..n_clusters];
-            for (cluster, (sum, &count)) in out.iter_mut().zip(counts).enumerate() {
-                *sum += times * self.objective.step(without(cluster, count), rows);
-            }
+        let ExpectedLoss { draws, loss, n_draws, .. } = self.objective;
+        let (rows, own) = (draws.sizes[group], self.labels[group] as usize);
+        match (loss, rows) {
+            // Without a look at a table.
+            (Loss::Binder, 1) => self.sum_steps(group, f64::from, out),
+            (_, 1) => self.sum_steps(group, |count| self.objective.steps[count as usize], out),
+            _ => self.sum_steps(group, |count| self.objective.step(count, rows), out),
         }
         for (cluster, (shared, &size)) in out.iter_mut().zip(&self.sizes).enumerate() {
-            *shared = self.objective.step(without(cluster, size), rows) - 2.0 * *shared / n_draws;
+            // Its own rows do not count.
+            let others = if cluster == own { size - rows } else { size };
+            *shared = self.objective.step(others, rows) - 2.0 * *shared / n_draws;
         }
         out.push(-self.objective.weight(rows));
+    }
+
+    /// For each cluster, the sum over draws of `step` of the other rows that are in the cell of a group.
+    fn sum_steps(&self, group: usize, step: impl Fn(u32) -> f64, out: &mut Vec<f64>) {
+        let draws = self.objective.draws;
+        let counts = |cell: u32| &self.shared[cell as usize * self.stride..][..self.sizes.len()];
+        out.clear();
+        out.resize(self.sizes.len(), 0.0);
+        for (&cell, times) in draws.cells_of(group).iter().zip(&draws.times) {
+            out.iter_mut().zip(counts(cell)).for_each(|(sum, &count)| *sum += times * step(count));
+        }
+        // Its own cluster again, without its own rows.
+        let own = self.labels[group] as usize;
+        if let Some(sum) = out.get_mut(own) {
+            let of_draw = |(&cell, times)| times * step(counts(cell)[own] - draws.sizes[group]);
+            *sum = draws.cells_of(group).iter().zip(&draws.times).map(of_draw).sum();
+        }
     }
 
     /// The change of the loss, times its unit, if a cluster is joined with each of those before it.

@@ -179,7 +179,8 @@ mod tests {
         log_sum_exp(&(t..=most).map(term).collect::<Vec<_>>())
     }
 
-    /// For a rate of 900, ten units and a concentration of 1000 the terms fall from the first one, and rise later.
+    /// For a rate of 900 and a concentration of 1000 the terms fall from the first one, for 60 units to less than a
+    /// negligible part of it, and rise later.
     #[test]
     fn coefficients_are_whole_sums() {
         for (concentration, rate, n) in [
@@ -188,6 +189,7 @@ mod tests {
             (2.5, 0.01, 300),
             (1e-8, 3.0, 12),
             (1000.0, 900.0, 10),
+            (1000.0, 900.0, 60),
             (1.0, 1.0, 1_000_000),
         ] {
             let law = law(concentration, rate);

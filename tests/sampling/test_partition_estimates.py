@@ -8,6 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 import stickbreak as sb
+from stickbreak.result.partitioning import estimate
 
 MODEL = sb.Mixture(likelihood=sb.KnownCovarianceGaussian(covariance=[[1.0]], mean=[0.0], mean_precision=0.1))
 
@@ -35,7 +36,7 @@ def expected_loss(trace: sb.Trace, labels: object, loss: str) -> float:
 @pytest.mark.parametrize("loss", ["vi", "binder"])
 def test_no_partition_has_a_lower_expected_loss(loss: str) -> None:
     trace = sampled(6)
-    found = trace.point_estimate(loss, threads=1)  # type: ignore[arg-type]
+    found = trace.point_estimate(loss, max_clusters=6, threads=1)  # type: ignore[arg-type]
     assert found.expected_loss == pytest.approx(expected_loss(trace, found.labels, loss), abs=1e-12)
     distinct, times = np.unique(trace.partitions.reshape(-1, 6), axis=0, return_counts=True)
     assert len(distinct) > 5
@@ -61,11 +62,22 @@ def test_the_most_probable_draw() -> None:
 
 def test_clusters_are_limited() -> None:
     trace = sampled(20)
-    free = trace.point_estimate("binder", threads=1)
-    assert free.n_clusters > 2
+    usual = trace.point_estimate("binder", threads=1)
+    assert 2 < usual.n_clusters <= trace.n_clusters.max()
     limited = trace.point_estimate("binder", max_clusters=2, threads=1)
     assert limited.n_clusters <= 2
-    assert limited.expected_loss >= free.expected_loss
+    assert limited.expected_loss >= usual.expected_loss
+
+
+def test_the_usual_limit_is_the_draw_with_the_most_clusters() -> None:
+    # Any two rows are together in one draw of three, so that Binder's loss prefers four clusters.
+    labels = np.array([[0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 0]], dtype=np.int32)
+    free, loss = estimate(labels, "binder", max_clusters=4, seed=0, threads=1)
+    assert free.max() == 3
+    assert loss == pytest.approx(2.0)
+    limited, loss = estimate(labels, "binder", seed=0, threads=1)
+    assert limited.max() == 1
+    assert loss > 2.0
 
 
 def test_seeds_and_threads_change_no_bit() -> None:

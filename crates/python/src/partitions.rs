@@ -57,14 +57,16 @@ pub fn point_estimate<'py>(
     py: Python<'py>,
     draws: PyReadonlyArray2<'py, i32>,
     loss: &str,
-    plan: (Option<usize>, usize, u64),
+    plan: (Option<usize>, Option<usize>, u64),
     threads: Option<usize>,
 ) -> PyResult<(Bound<'py, PyArray1<i64>>, f64)> {
     let (m, labels) = (draws.as_array().ncols(), draws.as_slice()?);
     let loss = loss_of(loss).map_err(|error| to_python(&error))?;
     let (runs, max_clusters, seed) = plan;
     let found = run_quietly(py, threads, |cancel| {
-        estimate(&LabelDraws::new(labels, m)?, loss, SearchPlan { runs, max_clusters, seed }, cancel)
+        let draws = LabelDraws::new(labels, m)?;
+        let max_clusters = max_clusters.unwrap_or_else(|| draws.most_clusters());
+        estimate(&draws, loss, SearchPlan { runs, max_clusters, seed }, cancel)
     })?;
     Ok((vector(py, found.labels.into_iter().map(i64::from).collect()), found.loss))
 }

@@ -110,8 +110,7 @@ def estimate(
     threads: int | None,
 ) -> tuple[NDArray[np.int64], float]:
     """Return the partition with the lowest expected loss over labels, shape (T, m), and that loss."""
-    most = labels.shape[1] if max_clusters is None else max_clusters
-    found, value = _core.point_estimate(labels, loss, (runs, most, seed), threads)
+    found, value = _core.point_estimate(labels, loss, (runs, max_clusters, seed), threads)
     found.flags.writeable = False
     return found, value
 
@@ -232,7 +231,8 @@ class Partitioning:
         loss : {"vi", "binder", "map"}
             What is minimised.
         max_clusters : int, optional
-            The largest number of clusters, at least 1; not for "map". Default: no limit.
+            The largest number of clusters, at least 1; not for "map". Default: that of the draw with the most, as in
+            [1]_. With more, "binder" finds hundreds where clusters overlap.
         runs : int, optional
             The number of starts, 1 to 10,000. Default: 16, but four if three of them end with the lowest loss.
         seed : int
