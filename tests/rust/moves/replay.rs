@@ -350,7 +350,7 @@ impl<'a> Replay<'a> {
         // An interrupt takes effect after everything is judged.
         let interrupted = interrupt();
         let round = Round { cancel: &interrupted, model: round.model.clone(), ..*round };
-        let objective = self.bound_from_scratch(&ids) + self.guard();
+        let mut objective = self.bound_from_scratch(&ids) + self.guard();
         let unsure = evidence::unsure(&self.model, self.memo.total()).expect("definite");
         let (reports, ahead) =
             round.settle(&mut self.state, &mut self.memo, &mut self.edits, self.pass).expect("definite");
@@ -393,12 +393,19 @@ impl<'a> Replay<'a> {
                 Edit::Reorder { .. } => panic!("a round leaves the order to the engine"),
             };
             edit.apply_to(&mut ids).expect("an edit that the memo took");
+            let after = self.bound_from_scratch(&ids);
+            if kind == (BIRTH, 0) {
+                // Other moves begin where none of the fresh components remains.
+                objective = after + self.guard();
+            }
             let sum = gains.entry(kind.0).or_default();
-            *sum = (sum.0 + kind.1, sum.1 + self.bound_from_scratch(&ids) - before);
+            *sum = (sum.0 + kind.1, sum.1 + after - before);
         }
         // A pass makes no other edits after one that is judged under another base measure.
         if let Some(model) = ahead {
-            assert_eq!(gains.len(), 1);
+            // Fresh components may have competed for rows before, if none of them remained.
+            gains.retain(|_, (accepted, _)| *accepted > 0);
+            assert_eq!(gains.len(), 1, "{gains:?}");
             self.model = model;
             let gain = self.bound_from_scratch(&ids) + self.guard() - objective;
             for (kind, sum) in &mut gains {
