@@ -16,8 +16,8 @@ pub struct Memo {
     /// Summary of each batch, `None` before its first visit; empty if the total is an estimate.
     batches: Vec<Option<Summary>>,
     total: Summary,
-    /// Stands in for the batches that have not been visited, each by its fraction of the mass.
-    start: Option<(Summary, f64)>,
+    /// Stands in for the batches that have not been visited.
+    start: Option<Start>,
     /// The amount of all data ([`Summary::amount`]), if the start is dropped once a batch has been visited.
     grows_to: Option<f64>,
     /// Summary of the data of an earlier fit, which no visit replaces.
@@ -29,6 +29,24 @@ pub struct Memo {
     /// Changes of the total since it was lent; `None` if anything may have changed.
     #[serde(skip)]
     changes: Option<Changes>,
+}
+
+/// What stands in for batches before their first visit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Start {
+    summary: Summary,
+    /// The mass of all batches.
+    mass: f64,
+    /// Whether it is the total until all batches have been visited. Otherwise it stands in for each by its fraction of
+    /// the mass.
+    alone: bool,
+}
+
+impl Start {
+    /// The part of the start in the total, after visits of batches of this mass.
+    fn remainder(&self, visited: f64) -> Summary {
+        if self.alone { self.summary.clone() } else { self.summary.scale(1.0 - visited / self.mass) }
+    }
 }
 
 /// An estimated total, without batch summaries.
@@ -44,8 +62,18 @@ impl Memo {
     /// A memo of `n_batches` unvisited batches of total mass `mass`. Until a batch is visited, its fraction of `start`
     /// stands in for it, so that a component without units in the first batches survives.
     pub fn starting_from(start: Summary, n_batches: usize, mass: f64) -> Self {
-        let batches = vec![None; n_batches];
-        Self { start: Some((start.clone(), mass)), ..Self::of(batches, start) }
+        Self::with_start(Start { summary: start, mass, alone: false }, n_batches)
+    }
+
+    /// The same for a start that does not have the mass of all data, such as one row for each component: its share of
+    /// the unvisited batches would count for nothing beside those visited. So it is the total until all batches have
+    /// been visited, and the first pass is that of a single batch.
+    pub fn standing_alone(start: Summary, n_batches: usize, mass: f64) -> Self {
+        Self::with_start(Start { summary: start, mass, alone: true }, n_batches)
+    }
+
+    fn with_start(start: Start, n_batches: usize) -> Self {
+        Self { start: Some(start.clone()), ..Self::of(vec![None; n_batches], start.summary) }
     }
 
     /// A memo of the same batches, all unvisited, that starts from other components. This one must be complete.
@@ -163,9 +191,11 @@ impl Memo {
                 self.total.add(&summary)?;
                 self.start = None;
             }
+            // The last of them replaces it below.
+            (None, Some(Start { alone: true, .. })) => {}
             (None, start) => {
-                if let Some((start, mass)) = start {
-                    self.total.sub(&start.scale(summary.mass / mass))?;
+                if let Some(start) = start {
+                    self.total.sub(&start.summary.scale(summary.mass / start.mass))?;
                 }
                 self.total.add(&summary)?;
             }
@@ -211,7 +241,7 @@ impl Memo {
 
     /// Removes the tail of a start if the process has no tail.
     pub fn drop_tail(&mut self) {
-        let start = self.start.iter_mut().map(|(start, _)| start);
+        let start = self.start.iter_mut().map(|start| &mut start.summary);
         for summary in self.batches.iter_mut().flatten().chain(start).chain([&mut self.total]) {
             if let Some(tail) = summary.tail.take() {
                 summary.mass -= tail.count;
@@ -221,8 +251,8 @@ impl Memo {
 
     /// Whether this can be the memo of `n_batches` batches of a fit with the components `ids`.
     pub fn fits(&self, ids: &[ComponentId], n_statistics: usize, n_batches: usize) -> bool {
-        let mass = self.start.as_ref().is_none_or(|(_, mass)| *mass > 0.0);
-        let start = self.start.iter().map(|(start, _)| start);
+        let mass = self.start.as_ref().is_none_or(|start| start.mass > 0.0);
+        let start = self.start.iter().map(|start| &start.summary);
         let complete = self.start.is_some() || self.grows_to.is_some() || self.batches.iter().all(Option::is_some);
         let mut summaries = self.batches.iter().flatten().chain(start).chain(&self.earlier);
         let twice = self
@@ -232,7 +262,7 @@ impl Memo {
         let n_remembered = if self.is_estimate() { 0 } else { n_batches };
         let all = summaries.all(|summary| summary.fits(ids, n_statistics));
         // Only batch summaries may be sparse, because they are only added up.
-        let whole = [Some(&self.total), self.start.as_ref().map(|(start, _)| start), self.earlier.as_ref()];
+        let whole = [Some(&self.total), self.start.as_ref().map(|start| &start.summary), self.earlier.as_ref()];
         let dense = whole.into_iter().flatten().all(|summary| summary.sparse.is_none());
         mass && complete
             && twice
@@ -248,10 +278,12 @@ impl Memo {
 
     /// Whether no count is negative, and the counts of the total are the sums of all its parts, up to rounding.
     fn adds_up(&self) -> Result<bool> {
-        let summaries = || self.earlier.iter().chain(&self.twice).chain(self.batches.iter().flatten());
+        let visited = || self.batches.iter().flatten();
+        let others = || self.earlier.iter().chain(&self.twice);
         let tolerance = 1e-6 * (1.0 + self.total.mass.abs());
-        let start = self.start.iter().map(|(start, _)| start);
-        let mut counts = summaries().chain(start).chain([&self.total]).flat_map(|summary| &summary.counts);
+        let start = self.start.iter().map(|start| &start.summary);
+        let mut counts =
+            others().chain(visited()).chain(start).chain([&self.total]).flat_map(|summary| &summary.counts);
         if counts.any(|&count| count < -tolerance) {
             return Ok(false);
         }
@@ -259,12 +291,12 @@ impl Memo {
             return Ok(true);
         }
         let mut sum = self.total.clone().emptied();
-        for summary in summaries() {
+        let stands_alone = self.start.as_ref().is_some_and(|start| start.alone);
+        for summary in others().chain(visited().filter(|_| !stands_alone)) {
             sum.add(summary)?;
         }
-        if let Some((start, mass)) = &self.start {
-            let visited: f64 = self.batches.iter().flatten().map(|summary| summary.mass).sum();
-            sum.add(&start.scale(1.0 - visited / mass))?;
+        if let Some(start) = &self.start {
+            sum.add(&start.remainder(visited().map(|summary| summary.mass).sum()))?;
         }
         let mut pairs = sum.counts.iter().zip(&self.total.counts);
         Ok(pairs.all(|(sum, total)| (sum - total).abs() <= tolerance))
@@ -316,7 +348,7 @@ impl Memo {
     /// Replays edits.
     pub fn apply_all(&mut self, edits: &[Edit]) -> Result<()> {
         let of_batches = || edits.iter().filter(|edit| !matches!(edit, Edit::Reorder { .. }));
-        let rest = self.start.iter_mut().map(|(start, _)| start).chain(&mut self.earlier);
+        let rest = self.start.iter_mut().map(|start| &mut start.summary).chain(&mut self.earlier);
         let mut summaries = self.batches.iter_mut().flatten().chain(rest);
         summaries.try_for_each(|summary| summary.apply_all(of_batches()))?;
         self.total_mut().apply_all(edits)?;
@@ -349,6 +381,15 @@ mod tests {
         assert_eq!(memo.total().counts, [3.0, 5.0]);
         assert_eq!(memo.total().statistics, [30.0, 50.0]);
         assert_eq!(memo.total().mass, 8.0);
+    }
+
+    #[test]
+    fn a_start_that_stands_alone_yields_to_all_batches_at_once() {
+        let mut memo = Memo::standing_alone(summary([1.0, 1.0]), 2, 8.0);
+        memo.replace(1, summary([2.0, 0.0])).expect("same components");
+        assert_eq!((memo.total(), memo.is_complete(), memo.adds_up()), (&summary([1.0, 1.0]), false, Ok(true)));
+        memo.replace(0, summary([1.0, 5.0])).expect("same components");
+        assert_eq!((memo.total(), memo.is_complete()), (&summary([3.0, 5.0]), true));
     }
 
     #[test]

@@ -178,7 +178,7 @@ impl<F: Scalar> Beginning<'_, F> {
                 let places: Vec<u32> =
                     rows.iter().map(|row| picked.partition_point(|other| other < row) as u32).collect();
                 let start = self.seeding().singles(&self.data.pick(&picked)?, &places)?;
-                Ok(Memo::starting_from(start, n_batches, self.mass))
+                Ok(Memo::standing_alone(start, n_batches, self.mass))
             }
             Init::Sequential => {
                 let summary = sequential::one_by_one(self, &mut self.generator())?;

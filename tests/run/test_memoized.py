@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import stickbreak as sb
@@ -42,6 +42,20 @@ def test_one_batch_is_full_from_seeds(init: str, dtype: type) -> None:
     full = sb.fit(model, rows, sb.Full(sparsity=3, max_passes=5, tol=0.0), **options)
     memoized = sb.fit(model, rows, sb.Memoized(batches=1, sparsity=3, max_passes=5, tol=0.0), **options)
     assert visible_bits(memoized, rows) == visible_bits(full, rows)
+
+
+@given(cases(), st.integers(2, 8), st.booleans(), st.integers(0, 1000))
+def test_the_first_pass_from_random_rows_is_that_of_one_batch(
+    case: Case, n_batches: int, shuffle: bool, seed: int
+) -> None:
+    """Single rows stand in for all batches until the last one, however many there are."""
+    assume(case.n_components <= len(case.rows))
+    options = {"init": "random", "n_components": case.n_components, "seed": seed}
+    algorithm = sb.Memoized(batches=min(n_batches, len(case.rows)), shuffle=shuffle, max_passes=1, tol=0.0)
+    full = fit_from(case, sb.Full(max_passes=1, tol=0.0), **options)
+    of_batches = fit_from(case, algorithm, **options)
+    assert of_batches.elbo == pytest.approx(full.elbo, rel=1e-9)
+    np.testing.assert_allclose(of_batches.counts, full.counts, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS)
