@@ -17,7 +17,7 @@ pub struct Memo {
     batches: Vec<Option<Summary>>,
     total: Summary,
     /// Stands in for the batches that have not been visited.
-    start: Option<Start>,
+    start: Option<StandIn>,
     /// The amount of all data ([`Summary::amount`]), if the start is dropped once a batch has been visited.
     grows_to: Option<f64>,
     /// Summary of the data of an earlier fit, which no visit replaces.
@@ -33,7 +33,7 @@ pub struct Memo {
 
 /// What stands in for batches before their first visit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Start {
+struct StandIn {
     summary: Summary,
     /// The mass of all batches.
     mass: f64,
@@ -42,7 +42,7 @@ struct Start {
     alone: bool,
 }
 
-impl Start {
+impl StandIn {
     /// The part of the start in the total, after visits of batches of this mass.
     fn remainder(&self, visited: f64) -> Summary {
         if self.alone { self.summary.clone() } else { self.summary.scale(1.0 - visited / self.mass) }
@@ -62,17 +62,17 @@ impl Memo {
     /// A memo of `n_batches` unvisited batches of total mass `mass`. Until a batch is visited, its fraction of `start`
     /// stands in for it, so that a component without units in the first batches survives.
     pub fn starting_from(start: Summary, n_batches: usize, mass: f64) -> Self {
-        Self::with_start(Start { summary: start, mass, alone: false }, n_batches)
+        Self::with_start(StandIn { summary: start, mass, alone: false }, n_batches)
     }
 
     /// The same for a start that does not have the mass of all data, such as one row for each component: its share of
     /// the unvisited batches would count for nothing beside those visited. So it is the total until all batches have
     /// been visited, and the first pass is that of a single batch.
     pub fn standing_alone(start: Summary, n_batches: usize, mass: f64) -> Self {
-        Self::with_start(Start { summary: start, mass, alone: true }, n_batches)
+        Self::with_start(StandIn { summary: start, mass, alone: true }, n_batches)
     }
 
-    fn with_start(start: Start, n_batches: usize) -> Self {
+    fn with_start(start: StandIn, n_batches: usize) -> Self {
         Self { start: Some(start.clone()), ..Self::of(vec![None; n_batches], start.summary) }
     }
 
@@ -192,7 +192,7 @@ impl Memo {
                 self.start = None;
             }
             // The last of them replaces it below.
-            (None, Some(Start { alone: true, .. })) => {}
+            (None, Some(StandIn { alone: true, .. })) => {}
             (None, start) => {
                 if let Some(start) = start {
                     self.total.sub(&start.summary.scale(summary.mass / start.mass))?;

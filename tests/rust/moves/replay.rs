@@ -413,10 +413,16 @@ impl<'a> Replay<'a> {
                 self.ahead.push(kind.clone());
             }
         }
+        self.compare(&reports, gains);
+        reports
+    }
+
+    /// Compares reports with the numbers of edits and the gains of the responsibilities.
+    fn compare(&self, reports: &[Report], mut gains: BTreeMap<MoveKind, (usize, f64)>) {
         // Without a known bound, or without remaining fresh components, the gain of the pass is not attributed to them.
         let not_theirs =
             self.adoption.as_ref().is_some_and(|adoption| adoption.bound.is_none() || reports[0].accepted == 0);
-        for report in &reports {
+        for report in reports {
             let (accepted, gain) = gains.remove(&report.kind).unwrap_or_default();
             assert_eq!(report.accepted, accepted, "{report:?}");
             if report.kind == BIRTH && not_theirs {
@@ -426,7 +432,6 @@ impl<'a> Replay<'a> {
             }
         }
         assert!(gains.is_empty());
-        reports
     }
 
     /// Replaces targets by groups of parts: one group for each new component, and one for the target.
