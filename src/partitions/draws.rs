@@ -138,6 +138,11 @@ impl LabelDraws {
         self.starts.windows(2).map(|bounds| bounds[1] - bounds[0]).max().unwrap_or(0)
     }
 
+    /// The distinct draws with at most this many clusters.
+    pub(super) fn of_clusters(&self, most: usize) -> Vec<usize> {
+        (0..self.n_distinct()).filter(|&draw| self.starts[draw + 1] - self.starts[draw] <= most).collect()
+    }
+
     /// The cells of a group, one for each distinct draw.
     pub(super) fn cells_of(&self, group: usize) -> &[u32] {
         &self.cells[group * self.n_distinct()..][..self.n_distinct()]
@@ -161,7 +166,7 @@ mod tests {
         assert_eq!((draws.n_rows(), draws.n_groups(), draws.n_distinct()), (5, 4, 3));
         assert_eq!((&*draws.groups, &*draws.sizes), (&[0, 0, 1, 2, 3][..], &[2, 1, 1, 1][..]));
         assert_eq!((&*draws.times, &*draws.starts), (&[2.0, 1.0, 1.0][..], &[0, 3, 5, 6][..]));
-        assert_eq!(draws.most_clusters(), 3);
+        assert_eq!((draws.most_clusters(), draws.of_clusters(2)), (3, vec![1, 2]));
         assert_eq!(draws.cells_of(1), [1, 3, 5]);
         assert_eq!(draws.draw(1), [0, 0, 1, 1]);
     }

@@ -89,6 +89,11 @@ fn lowest(changes: &[f64]) -> usize {
     changes.iter().enumerate().fold(0, |best, (index, change)| if *change < changes[best] { index } else { best })
 }
 
+/// Numbers from 0 to below 1, of which any first few are spread out: 0, 1/2, 1/4, 3/4, 1/8 and so on.
+fn spread(index: usize) -> f64 {
+    (index as u64).reverse_bits() as f64 / 2_f64.powi(64)
+}
+
 /// One run of the search.
 struct Searcher<'a> {
     table: CellCounts<'a>,
@@ -109,14 +114,17 @@ impl<'a> Searcher<'a> {
     fn start(objective: &'a ExpectedLoss<'a>, plan: SearchPlan, run: usize, cancel: &'a Cancel) -> Result<Self> {
         let draws = objective.draws;
         let mut generator = stream(plan.seed, Purpose::Draws, run as u64);
-        let n_distinct = draws.n_distinct();
-        let labels = draws.draw(run / 2 * n_distinct / plan.runs.unwrap_or(RUNS).div_ceil(2) % n_distinct);
-        let fits = labels.iter().max().is_none_or(|&most| (most as usize) < plan.max_clusters);
-        let from_draw = run.is_multiple_of(2) && fits;
-        let table = if from_draw { CellCounts::of(objective, &labels)? } else { CellCounts::empty(objective, ROOM)? };
+        let allowed = draws.of_clusters(plan.max_clusters);
+        // More runs begin like fewer.
+        let place = (spread(run / 2) * allowed.len() as f64) as usize;
+        let from = allowed.get(place).filter(|_| run.is_multiple_of(2));
+        let table = match from {
+            Some(&draw) => CellCounts::of(objective, &draws.draw(draw))?,
+            None => CellCounts::empty(objective, ROOM)?,
+        };
         let order = permutation(draws.n_groups() as u32, &mut generator);
         let mut run = Self::new(objective, plan, table, generator, cancel);
-        if !from_draw {
+        if from.is_none() {
             run.allot(&order)?;
         }
         Ok(run)

@@ -89,6 +89,21 @@ fn no_single_move_lowers_the_loss_of_an_estimate() {
     }
 }
 
+/// More runs of a seed begin with the same ones, so that they never end higher.
+#[test]
+fn more_runs_never_end_higher() {
+    let n = 40;
+    for (loss, seed) in LOSSES.into_iter().flat_map(|loss| (0..6).map(move |seed| (loss, seed))) {
+        let draws = LabelDraws::new(&noisy(n, 30, 0.6, seed), n).expect("draws");
+        let of = |runs| {
+            let plan = SearchPlan { runs: Some(runs), max_clusters: 4, seed };
+            estimate(&draws, loss, plan, &Cancel::default()).expect("a small table").loss
+        };
+        let losses = [1, 2, 4, 7, 16, 20].map(of);
+        assert!(losses.windows(2).all(|pair| pair[1] <= pair[0]), "{loss:?} {seed}: {losses:?}");
+    }
+}
+
 /// Changes that a table predicts are those of the loss counted again, and its counts stay those of its labels.
 #[test]
 fn predicted_changes_are_those_of_the_loss() {

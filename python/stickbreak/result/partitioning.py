@@ -216,13 +216,14 @@ class Partitioning:
         seed: int = 0,
         threads: int | None = None,
     ) -> PointEstimate:
-        r"""Return the partition that represents all draws best: that with the lowest expected loss.
+        r"""Return the partition that represents all draws best: that with the lowest expected loss that is found.
 
         .. math:: \operatorname*{arg\,min}_{\hat\Pi} \frac1T \sum_{t=1}^T L(\Pi_t, \hat\Pi)
 
         For "vi", the variation of information, and "binder", Binder's loss (`partition_distance`), rows are moved one
         by one, and clusters joined and taken apart, as long as that lowers the expected loss, from several starts, in
         the manner of [1]_. It needs no matrix of similarities. Rows that are together in all draws are moved together.
+        A search may miss the best partition: more `runs` never end higher.
         "vi" gives fewer small clusters than "binder". "map" is the draw with the highest `log_joint`: in large tables
         no draw is made twice, and the best one may be far from most others.
 
