@@ -79,7 +79,8 @@ def integer(
         raise invalid_type(argument, describe(value), allowed)
     number = operator.index(value)  # type: ignore[arg-type]
     if maximum is None and number > LARGEST:
-        raise invalid_argument(argument, f"{float_or_inf(number):.3g}", f"at most {LARGEST}")
+        allowed = ", or ".join([f"an integer from {minimum} to {LARGEST}", *or_else])
+        raise invalid_argument(argument, f"{float_or_inf(number):.3g}", allowed)
     if number < minimum or (maximum is not None and number > maximum):
         raise invalid_argument(argument, str(number), allowed)
     return number

@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use crate::mcmc::{RowTable, Target};
 use crate::parallel::{Cancel, blocks, try_map};
 use crate::process::Occupancy;
+use crate::responsibilities::no_finite_weight;
 use crate::room::check_room;
 use crate::scoring::Row;
 use crate::special::log_sum_exp;
@@ -123,16 +124,18 @@ pub fn log_predictive(target: &Target, draws: &[Predictive<'_>], new: &RowTable,
 /// Returns the most probable cluster of a draw for each row of `new`; the number of clusters stands for a new one.
 ///
 /// # Errors
-/// As [`Weighed::new`]; [`Error::Cancelled`].
+/// As [`Weighed::new`]; [`Error::Numerical`] for a row whose squared distance overflows; [`Error::Cancelled`].
 pub fn predict(target: &Target, draw: Predictive<'_>, new: &RowTable, cancel: &Cancel) -> Result<Vec<i64>> {
     let clusters = Weighed::new(target, draw)?;
     try_map(new.n_rows(), |row| {
         cancel.check()?;
         let scores = clusters.score(target, new.row(row))?;
-        let best = scores
-            .iter()
-            .enumerate()
-            .fold(0, |best, (cluster, score)| if *score > scores[best] { cluster } else { best });
+        let finite = scores.iter().enumerate().filter(|(_, score)| score.is_finite());
+        let better = |best, (cluster, score): (usize, &f64)| match best {
+            Some(best) if *score <= scores[best] => Some(best),
+            _ => Some(cluster),
+        };
+        let best = finite.fold(None, better).ok_or_else(|| no_finite_weight::<f64>(row, &[]))?;
         Ok(i64::try_from(best).unwrap_or(i64::MAX))
     })
 }

@@ -158,15 +158,20 @@ def test_predictions_are_labels_of_the_estimate() -> None:
     assert trace.predict([[-6.0]], loss="map").shape == (1,)
 
 
+def test_a_row_whose_distance_overflows_has_no_label() -> None:
+    trace = sampled(5)
+    assert trace.predict([[1e150]]).tolist() == [trace.point_estimate().n_clusters]
+    with pytest.raises(sb.NumericalError, match="row 1 is so far"):
+        trace.predict([[0.0], [1e200]])
+
+
 def test_draws_of_a_search_are_estimated_with_a_warning() -> None:
     X = np.random.default_rng(0).normal(size=(12, 1))
     trace = sb.sample(MODEL, X, sb.TreeGuided(exact=False), draws=10, warmup=2, chains=1, threads=1)
-    with pytest.warns(sb.BiasWarning, match="exact=True"):
-        trace.point_estimate()
-    with pytest.warns(sb.BiasWarning):
-        trace.credible_ball()
-    with pytest.warns(sb.BiasWarning):
-        trace.predict([[0.0]])
+    for call in (trace.point_estimate, trace.credible_ball, lambda: trace.predict([[0.0]])):
+        with pytest.warns(sb.BiasWarning, match="exact=True") as caught:
+            call()
+        assert [warning.filename for warning in caught] == [__file__]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         sampled(5).point_estimate()

@@ -38,8 +38,8 @@ class ExitCode(IntEnum):
 # Options by their titles in --help. Options for parameters of a model are in none.
 _GROUPS = {
     "Output": (
-        *("out", "force", "rows", "labels", "proportions", "words", "proba", "elbo", "n", "quiet", "as_json"),
-        *("checkpoint", "every_seconds"),
+        *("out", "force", "rows", "labels", "loss", "proportions", "words", "proba", "elbo", "n", "quiet"),
+        *("as_json", "no_rows", "checkpoint", "every_seconds"),
     ),
     "Data": (
         *("missing", "weights", "weight_column", "columns", "keep", "key", "delimiter", "header"),

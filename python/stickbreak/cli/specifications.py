@@ -19,6 +19,9 @@ from stickbreak.model.specification import Specification
 
 T = TypeVar("T")
 
+# What docstrings say of priors of parameters, which only Python can give.
+_OF_PRIORS = re.compile(r"; a (?:Gamma|Beta) prior [^.]*| (?:A (?:Gamma|Beta) prior|It is positive if) [^.]*\.")
+
 # Words for what is None in Python, where an option left out means the default.
 NONE = {"sparsity": "dense", "margin": "none"}
 
@@ -239,6 +242,7 @@ def described(kind: type[Any], name: str) -> str:
     text = " ".join(entry[1].split()) if entry else ""
     text = re.sub(r":math:`([^`]*)`", lambda found: re.sub(r"\\(\w+)", r"\1", found[1]), text)
     text = re.sub(r"\s*(\(\[\d+\]_[^)]*\)|\[\d+\]_)", "", text).replace("`", "")
+    text = _OF_PRIORS.sub("", text)
     sentences = re.split(r"(?<=\.) (?=[A-Z\"])", text)
     last = next((place for place, sentence in enumerate(sentences) if sentence.startswith("Default:")), 1)
     return " ".join([sentences[0], *sentences[last : last + 1]])

@@ -56,7 +56,7 @@ def partition_distance(a: ArrayLike, b: ArrayLike, metric: str = "vi") -> float:
     chosen = _METRICS.index(checks.word("metric", metric, _METRICS))
     one, other = _numbered(a, "a"), _numbered(b, "b")
     if len(one) != len(other):
-        raise checks.invalid_argument("b", f"{len(other)} labels", f"{len(one)}, as many as `a` has")
+        raise checks.invalid_argument("b", f"{len(other)} labels", f"as many labels as `a` has, {len(one)}")
     return _core.partition_distances(one, other)[chosen]
 
 

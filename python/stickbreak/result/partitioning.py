@@ -275,18 +275,12 @@ class Partitioning:
             None if max_clusters is None else checks.integer("max_clusters", max_clusters, minimum=1, or_else=["None"])
         )
         n_runs = None if runs is None else checks.integer("runs", runs, minimum=1, maximum=10_000, or_else=["None"])
+        if loss == "map" and most is not None:
+            reason = 'the estimate of "map" is one of the draws'
+            raise checks.not_supported("max_clusters", "max_clusters", reason, 'loss="vi" or "binder"')
         number, checked = checks.seed(seed), checks.threads(threads)
         self._warn_of_bias()
-        labels = self._labels()
-        if loss == "map":
-            if most is not None:
-                reason = 'the estimate of "map" is one of the draws'
-                raise checks.not_supported("max_clusters", "max_clusters", reason, 'loss="vi" or "binder"')
-            best = np.array(labels[self._chains.log_joint.argmax()], dtype=np.int64)
-            apart = _core.distances(labels, best.astype(np.uint32), "binder", checked)
-            return PointEstimate(renumbered(best), loss, float((apart > 0).mean()))
-        found, value = estimate(labels, loss, runs=n_runs, max_clusters=most, seed=number, threads=checked)
-        return PointEstimate(found, loss, value)
+        return self._point_estimate(loss, max_clusters=most, runs=n_runs, seed=number, threads=checked)
 
     def credible_ball(
         self,
@@ -343,18 +337,37 @@ class Partitioning:
         """
         share = checks.share("level", level)
         checks.word("loss", loss, LOSSES[:2])
-        centre = self.point_estimate(loss, seed=seed, threads=threads)
+        number, checked = checks.seed(seed), checks.threads(threads)
+        self._warn_of_bias()
+        centre = self._point_estimate(loss, seed=number, threads=checked)
         labels = self._labels()
-        apart = self._distances(centre, threads)
+        apart = self._distances(centre, checked)
         # Of the rows whose labels are kept.
         numbers = np.array([len(np.unique(draw)) for draw in labels], dtype=np.int64)
         radius, edge = _core.credible_ball(apart, numbers, share)
         upper, lower, horizontal = (renumbered(labels[draw]) for draw in edge)
         return CredibleBall(centre, share, radius, upper, lower, horizontal)
 
+    def _point_estimate(
+        self,
+        loss: str,
+        *,
+        max_clusters: int | None = None,
+        runs: int | None = None,
+        seed: int = 0,
+        threads: int | None,
+    ) -> PointEstimate:
+        labels = self._labels()
+        if loss == "map":
+            best = np.array(labels[self._chains.log_joint.argmax()], dtype=np.int64)
+            apart = _core.distances(labels, best.astype(np.uint32), "binder", threads)
+            return PointEstimate(renumbered(best), loss, float((apart > 0).mean()))
+        found, value = estimate(labels, loss, runs=runs, max_clusters=max_clusters, seed=seed, threads=threads)
+        return PointEstimate(found, loss, value)
+
     def _distances(self, centre: PointEstimate, threads: int | None) -> NDArray[np.float64]:
         """Return the loss of a partition where each draw is true, (T,)."""
-        return _core.distances(self._labels(), centre.labels.astype(np.uint32), centre.loss, checks.threads(threads))
+        return _core.distances(self._labels(), centre.labels.astype(np.uint32), centre.loss, threads)
 
     def _places(self, rows: ArrayLike | None) -> NDArray[np.int64]:
         """Return the places of rows of the data among those whose labels are kept."""

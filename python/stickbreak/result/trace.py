@@ -272,6 +272,8 @@ class Trace(Diagnosing, Partitioning, Mixing):
             An argument is not as described.
         NotSupported
             The trace has no rows, or not the labels of all rows.
+        NumericalError
+            A row is so far from every cluster that its squared distance overflows float64.
 
         Warns
         -----
@@ -280,7 +282,9 @@ class Trace(Diagnosing, Partitioning, Mixing):
         """
         state, own = self._whole("predict")
         rows, threads = self._new_rows(X, own), checks.threads(threads)
-        labels, nearest = self._estimate(checks.word("loss", loss, LOSSES), threads)
+        checks.word("loss", loss, LOSSES)
+        self._warn_of_bias()
+        labels, nearest = self._estimate(loss, threads)
         traced = self._traced(state).reshape(self.log_joint.size, -1)[nearest]
         return state.predict(own, labels.astype(np.int32), np.ascontiguousarray(traced), rows, threads)[0]
 
@@ -322,7 +326,7 @@ class Trace(Diagnosing, Partitioning, Mixing):
         """Return the labels of a point estimate, and the index of the draw that is nearest to it."""
         known = self._estimates.get(loss)
         if known is None:
-            found = self.point_estimate(loss, threads=threads)  # type: ignore[arg-type]
+            found = self._point_estimate(loss, threads=threads)
             nearest = self.log_joint.argmax() if loss == "map" else self._distances(found, threads).argmin()
             known = self._estimates[loss] = found.labels, int(nearest)
         return known
