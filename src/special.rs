@@ -7,6 +7,7 @@
 mod elementary;
 mod last;
 mod normal;
+mod product;
 mod quantile;
 mod sums;
 
@@ -15,6 +16,7 @@ use std::sync::LazyLock;
 pub use elementary::{digamma_of_positive, exp_digamma, exp_of_nonpositive, ln_1p_of_positive, ln_of_positive, tanh};
 pub use last::Last;
 pub use normal::normal_quantile;
+pub use product::{LogProducts, are_normal};
 pub use quantile::quantile;
 pub use sums::{sum_of_digamma_differences, sum_of_ln_gamma_differences};
 

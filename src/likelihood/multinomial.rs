@@ -1,11 +1,13 @@
 //! Counts of the words of a vocabulary with a Dirichlet base measure (mathematics 1e).
 
+use std::sync::OnceLock;
+
 use rand_distr::{Binomial, Distribution};
 
 use crate::data::{Domain, Moments, Needs};
 use crate::error::{Error, Result};
 use crate::likelihood::counts::{
-    CountFamily, Counts, LEAST, Repeats, Separate, SharedCounts, Tallied, Tally, pseudo_count,
+    CountFamily, Counts, LEAST, LogRisings, Repeats, Risings, Separate, SharedCounts, Tallied, Tally, pseudo_count,
 };
 use crate::likelihood::gamma;
 use crate::likelihood::{AtPoint, Draw, Emissions, Estimate, Frame, FromParameters, Given, RowSource, row_by_row};
@@ -13,7 +15,7 @@ use crate::objective::Objective;
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::registry::{DefaultValue, Entry, Feature, PRIOR, Parameter, ParameterKind, REPEATS, Range, Support};
 use crate::rng::{Draws, Generator};
-use crate::scoring::{Column, Row, RowFunction, RowScorer, Shared};
+use crate::scoring::{Column, RowFunction, RowScorer, Shared};
 use crate::simd::sum;
 use crate::special::{
     Last, digamma, exp_digamma, ln_factorial, ln_gamma, ln_gamma_difference, sum_of_ln_gamma_differences, x_ln_x,
@@ -32,6 +34,8 @@ pub struct Words {
     /// words.
     coefficient: bool,
     repeats: Repeats,
+    /// Made when a sampler first asks; `None` for pseudo-counts that differ.
+    log_risings: OnceLock<Option<LogRisings>>,
     /// Whether units are single words. Their point estimate is the mode in softmax coordinates (mathematics 11.4).
     single: bool,
 }
@@ -40,7 +44,8 @@ impl Words {
     /// The base measure with these pseudo-counts.
     pub fn new(pseudo_counts: Vec<f64>, coefficient: bool) -> Self {
         let repeats = Repeats::none(pseudo_counts.len());
-        Self { total: pseudo_counts.iter().sum(), pseudo_counts, coefficient, repeats, single: false }
+        let total = pseudo_counts.iter().sum();
+        Self { pseudo_counts, total, coefficient, repeats, log_risings: OnceLock::new(), single: false }
     }
 
     /// Negative divergence of a row that is one word, by word (mathematics 1h). Each entry includes the terms of all
@@ -108,7 +113,7 @@ impl FromParameters for Words {
         let coefficient = parameters.flag(&COEFFICIENT)? && !frame.words;
         let repeats = Repeats::read(parameters, d)?;
         let total = repeats.sum(pseudo_counts.iter().copied());
-        Ok(Self { pseudo_counts, total, coefficient, repeats, single: frame.words })
+        Ok(Self { pseudo_counts, total, coefficient, repeats, log_risings: OnceLock::new(), single: frame.words })
     }
 }
 
@@ -225,16 +230,8 @@ impl CountFamily for Words {
         }))
     }
 
-    fn log_predictive(&self, component: Tallied<'_>, words: f64, row: Row<'_>) -> f64 {
-        let gain = |v: usize, x: f64| {
-            if x == 0.0 { 0.0 } else { ln_gamma_difference(self.pseudo_counts[v] + component.sums[v].max(0.0), x) }
-        };
-        row.sum(0.0, gain) - ln_gamma_difference(self.total + words, row.total())
-    }
-
-    /// The number of words.
-    fn memo(&self, component: Tallied<'_>) -> f64 {
-        component.sums.iter().sum::<f64>().max(0.0)
+    fn risings(&self) -> Option<&dyn Risings> {
+        Some(self)
     }
 
     fn divergence_of(&self, start: &Self) -> f64 {
@@ -284,6 +281,24 @@ impl Emissions for Words {
     fn of_topic(&self, sum: f64, objective: Objective) -> f64 {
         let total = self.total + sum.max(0.0);
         1.0 / if objective == Objective::Variational { exp_digamma(total) } else { total }
+    }
+}
+
+impl Risings for Words {
+    fn shape(&self, column: usize) -> f64 {
+        self.pseudo_counts[column]
+    }
+
+    fn of_totals(&self, _: f64, all: f64, own: f64) -> f64 {
+        -ln_gamma_difference(self.total + all, own)
+    }
+
+    fn marginals(&self, _: f64, all: f64) -> Option<(f64, &LogRisings)> {
+        let logs = self.log_risings.get_or_init(|| {
+            let first = self.pseudo_counts[0];
+            self.pseudo_counts.iter().all(|b| *b == first).then(|| LogRisings::new(first))
+        });
+        logs.as_ref().map(|logs| (-ln_gamma_difference(self.total, all), logs))
     }
 }
 

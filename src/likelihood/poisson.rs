@@ -5,7 +5,7 @@ use rand_distr::Distribution;
 use crate::data::{Domain, Moments, Needs};
 use crate::error::{Error, Result};
 use crate::laws::{ColumnLaw, count};
-use crate::likelihood::counts::{CountFamily, Counts, LEAST, OfColumns, Repeats, Separate, Tallied, Tally};
+use crate::likelihood::counts::{CountFamily, Counts, LEAST, OfColumns, Repeats, Risings, Separate, Tallied, Tally};
 use crate::likelihood::evidence::{GUARD, maximum_at};
 use crate::likelihood::gamma;
 use crate::likelihood::gamma_evidence::{SHAPES, gamma_divergence};
@@ -26,8 +26,10 @@ pub type Poisson = Counts<Rates>;
 /// The base measures of the columns.
 #[derive(Debug)]
 pub struct Rates {
-    /// That of each column, (D,).
+    /// That of each column, (D,). They have the same rate.
     columns: Vec<Rate>,
+    /// Sum of the shapes of the columns of the data.
+    total_shape: f64,
     repeats: Repeats,
 }
 
@@ -62,8 +64,12 @@ impl Rate {
 
     /// ln p(x | lambda) without ln x!: a negative binomial.
     fn log_predictive(self, x: f64) -> f64 {
-        let none = -self.shape * self.rate.recip().ln_1p();
+        let none = self.log_predictive_of_zero();
         if x == 0.0 { none } else { none + ln_gamma_difference(self.shape, x) - x * self.rate.ln_1p() }
+    }
+
+    fn log_predictive_of_zero(self) -> f64 {
+        -self.shape * self.rate.recip().ln_1p()
     }
 }
 
@@ -107,8 +113,10 @@ impl FromParameters for Rates {
         let d = frame.origin.len();
         let shape = Parameters::required("shape", parameters.positives("shape", Some(d))?)?;
         let rate = Parameters::required("rate", parameters.number("rate")?)?;
+        let repeats = Repeats::read(parameters, d)?;
+        let total_shape = repeats.sum(shape.iter().copied());
         let columns = shape.into_iter().map(|shape| Rate { shape, rate }).collect();
-        Ok(Self { columns, repeats: Repeats::read(parameters, d)? })
+        Ok(Self { columns, total_shape, repeats })
     }
 }
 
@@ -246,12 +254,16 @@ impl CountFamily for Rates {
         columns.map(|posterior| (posterior.mean(), posterior.mean() * (1.0 + posterior.rate.recip()))).unzip()
     }
 
-    fn log_predictive(&self, component: Tallied<'_>, _: f64, row: Row<'_>) -> f64 {
+    fn log_predictive(&self, component: Tallied<'_>, row: Row<'_>) -> f64 {
         let column = |column: usize, x| {
             let ((n, s), prior) = (component.column(column), self.columns[column]);
             self.repeats.of(column) * Rate { shape: prior.shape + s, rate: prior.rate + n }.log_predictive(x)
         };
         row.sum_of(self.columns.len(), column)
+    }
+
+    fn risings(&self) -> Option<&dyn Risings> {
+        Some(self)
     }
 
     fn divergence_of(&self, start: &Self) -> f64 {
@@ -331,6 +343,17 @@ impl CountFamily for Rates {
                 *to = count(rate, generator);
             }
         }))
+    }
+}
+
+impl Risings for Rates {
+    fn shape(&self, column: usize) -> f64 {
+        self.columns[column].shape
+    }
+
+    fn of_totals(&self, count: f64, all: f64, own: f64) -> f64 {
+        let all = Rate { shape: self.total_shape + all, rate: self.columns[0].rate + count };
+        all.log_predictive_of_zero() - own * all.rate.ln_1p()
     }
 }
 

@@ -15,11 +15,11 @@ use crate::suffstats::Sufficient;
 /// Index of the number of rows in a cache.
 pub const COUNT: usize = 0;
 /// Index of the sum of the rows' log base measures, nats.
-const BASE: usize = 1;
+pub const BASE: usize = 1;
 /// Index of [`Urn::memo`].
-const MEMO: usize = 2;
+pub const MEMO: usize = 2;
 /// Index of the first statistic.
-const STATISTICS: usize = 3;
+pub const STATISTICS: usize = 3;
 
 /// One number for each of eight clusters, side by side in the lanes of a vector.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -100,6 +100,11 @@ pub trait Urn: Conjugate + Scores<f64> {
 
     /// Writes a cluster, except for the log weight, into its lane of a group of eight.
     fn write_lane(&self, _cache: &[f64], _lane: usize, _group: &mut [Eight]) {}
+
+    /// Does the same after a row has joined or left the cluster, for a lane that has been written before.
+    fn update_lane(&self, cache: &[f64], _row: Row<'_>, lane: usize, group: &mut [Eight]) {
+        self.write_lane(cache, lane, group);
+    }
 
     /// Writes the log weight plus ln p(row | rows of the cluster) for each lane of all groups, nats.
     fn score_lanes(&self, _groups: &[Eight], _row: Row<'_>, _out: &mut [[f64; 8]]) {}

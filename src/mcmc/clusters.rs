@@ -134,7 +134,7 @@ impl ChainState {
             target.urn().remove(cache, target.table.row(row as usize))?;
         }
         clusters.log_join[index] = clusters.by_size.1[clusters.sizes[index]];
-        clusters.write_lane(target, index);
+        clusters.update_lane(target, index, row);
         Ok(())
     }
 
@@ -147,7 +147,7 @@ impl ChainState {
         let values = target.table.row(row as usize);
         if clusters.lanes.is_empty() {
             let out = &mut space.as_flattened_mut()[..n_slots];
-            in_pieces(&clusters.caches, target.empty.len(), out, |caches, out| {
+            in_pieces(&clusters.caches, target.empty.len(), values, out, |caches, out| {
                 target.urn().log_predictives(caches, values, out)
             })?;
             out.iter_mut().zip(&clusters.log_join).for_each(|(weight, log_join)| *weight += log_join);
@@ -198,12 +198,12 @@ impl ChainState {
         if let Some(left) = clusters.left.as_ref().filter(|left| left.row == row && left.slot as usize == slot) {
             cache.copy_from_slice(&left.cache);
             clusters.log_join[slot] = left.log_join;
-            clusters.write_lane(target, slot);
+            clusters.update_lane(target, slot, row);
             return Ok(false);
         }
         target.urn().add(cache, target.table.row(row as usize))?;
         clusters.log_join[slot] = clusters.by_size.1[clusters.sizes[slot]];
-        clusters.write_lane(target, slot);
+        clusters.update_lane(target, slot, row);
         Ok(true)
     }
 
@@ -249,14 +249,17 @@ impl ChainState {
 fn in_pieces<C: Sync, T: Send>(
     caches: &[C],
     len: usize,
+    row: Row<'_>,
     out: &mut [T],
     score: impl Fn(&[C], &mut [T]) -> Result<()> + Sync,
 ) -> Result<()> {
-    let values = size_of_val(caches) / size_of::<f64>();
-    if values < SHARED * SCORED {
+    // Of a sparse row only the columns that it has are looked at.
+    let looked_at = if let Row::Sparse(columns, _) = row { columns.len().min(len) } else { len };
+    let of_one = (looked_at * size_of::<C>() / size_of::<f64>()).max(1);
+    if out.len() * of_one < SHARED * SCORED {
         return score(caches, out);
     }
-    let each = (SCORED * size_of::<f64>() / (len * size_of::<C>())).max(1);
+    let each = (SCORED / of_one).max(1);
     let pieces = caches.chunks(each * len).zip(out.chunks_mut(each)).collect();
     map_all(pieces, |(caches, out)| score(caches, out)).into_iter().collect()
 }
@@ -324,29 +327,39 @@ impl Clusters {
         self.sizes.push(0);
         self.caches.extend_from_slice(&target.empty);
         self.log_join.push(f64::NEG_INFINITY);
-        self.sizes.len() - 1
+        let slot = self.sizes.len() - 1;
+        self.write_lane(target, slot);
+        slot
     }
 
-    /// Updates the lane of a slot from its cache and its weight.
+    /// Writes the lane of a slot from its cache and its weight.
     fn write_lane(&mut self, target: &Target, slot: usize) {
         let len = target.lane_len;
-        if len == 0 {
-            return;
-        }
-        let (group, lane) = (slot / 8, slot % 8);
         // Lanes without a slot have weight zero.
-        while self.lanes.len() < (group + 1) * len {
+        while self.lanes.len() < (slot / 8 + 1) * len {
             self.lanes.push(Eight([if self.lanes.len().is_multiple_of(len) { f64::NEG_INFINITY } else { 0.0 }; 8]));
         }
-        let group = &mut self.lanes[group * len..][..len];
-        group[0].0[lane] = self.log_join[slot];
-        let cache = &self.caches[slot * target.empty.len()..][..target.empty.len()];
-        target.urn().write_lane(cache, lane, group);
+        self.with_lane(target, slot, |cache, lane, group| target.urn().write_lane(cache, lane, group));
+    }
+
+    /// Updates the lane of a slot that a row has joined or left.
+    fn update_lane(&mut self, target: &Target, slot: usize, row: u32) {
+        let row = target.table.row(row as usize);
+        self.with_lane(target, slot, |cache, lane, group| target.urn().update_lane(cache, row, lane, group));
+    }
+
+    fn with_lane(&mut self, target: &Target, slot: usize, write: impl Fn(&[f64], usize, &mut [Eight])) {
+        let len = target.lane_len;
+        if len > 0 {
+            let (group, lane) = (&mut self.lanes[slot / 8 * len..][..len], slot % 8);
+            group[0].0[lane] = self.log_join[slot];
+            write(&self.caches[slot * target.empty.len()..][..target.empty.len()], lane, group);
+        }
     }
 
     /// Scores a row under all lanes.
     fn score_lanes(&self, target: &Target, row: Row<'_>, out: &mut [[f64; 8]]) {
-        let scored = in_pieces(&self.lanes, target.lane_len, out, |lanes, out| {
+        let scored = in_pieces(&self.lanes, target.lane_len, row, out, |lanes, out| {
             target.urn().score_lanes(lanes, row, out);
             Ok(())
         });

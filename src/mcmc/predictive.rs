@@ -67,15 +67,17 @@ impl Weighed {
         Ok(Self { caches, own, log_weights })
     }
 
-    /// Log weight plus log density of a row under each cluster, followed by a new cluster.
-    pub fn score(&self, target: &Target, row: Row<'_>) -> Result<Vec<f64>> {
+    /// Log weight plus log density of a row under each cluster, followed by a new cluster; `None` if a density is out
+    /// of range, because then those of the others say nothing about which is the largest.
+    fn score(&self, target: &Target, row: Row<'_>) -> Result<Option<Vec<f64>>> {
         let target = self.own.as_ref().unwrap_or(target);
         let mut scores = vec![0.0; self.log_weights.len()];
         let n_clusters = scores.len() - 1;
         target.urn().log_predictives(&self.caches, row, &mut scores[..n_clusters])?;
         target.urn().log_predictives(&target.empty, row, &mut scores[n_clusters..])?;
+        let in_range = scores.iter().all(|score| score.is_finite());
         scores.iter_mut().zip(&self.log_weights).for_each(|(score, weight)| *score += weight);
-        Ok(scores)
+        Ok(in_range.then_some(scores))
     }
 }
 
@@ -94,7 +96,7 @@ fn check_draws(target: &Target, draws: &[Predictive<'_>], new: &RowTable) -> Res
 }
 
 /// Returns the log of the posterior predictive density of each row of `new`, averaged over draws, nats, in the data's
-/// units.
+/// units; minus infinity for rows whose squared distance overflows.
 ///
 /// # Errors
 /// As [`Weighed::new`]; [`Error::InvalidArgument`] for `X` if the clusters and densities of some draws do not fit in
@@ -106,7 +108,9 @@ pub fn log_predictive(target: &Target, draws: &[Predictive<'_>], new: &RowTable,
         let scored = try_map(some.len(), |draw| {
             let clusters = Weighed::new(target, some[draw])?;
             let blocks: Vec<_> = blocks(new.n_rows(), BLOCK).collect();
-            let density = |row| Ok(log_sum_exp(&clusters.score(target, new.row(row))?));
+            // In the total, NaN stays.
+            let density =
+                |row| Ok(clusters.score(target, new.row(row))?.map_or(f64::NAN, |scores| log_sum_exp(&scores)));
             let scored = try_map(blocks.len(), |index| {
                 cancel.check()?;
                 blocks[index].clone().map(density).collect::<Result<Vec<_>>>()
@@ -118,7 +122,8 @@ pub fn log_predictive(target: &Target, draws: &[Predictive<'_>], new: &RowTable,
         }
     }
     let common = (draws.len() as f64).ln() + target.log_volume;
-    Ok(totals.into_iter().map(|total| total - common).collect())
+    let density = |total: f64| if total.is_nan() { f64::NEG_INFINITY } else { total - common };
+    Ok(totals.into_iter().map(density).collect())
 }
 
 /// Returns the most probable cluster of a draw for each row of `new`; the number of clusters stands for a new one.
@@ -129,13 +134,11 @@ pub fn predict(target: &Target, draw: Predictive<'_>, new: &RowTable, cancel: &C
     let clusters = Weighed::new(target, draw)?;
     try_map(new.n_rows(), |row| {
         cancel.check()?;
-        let scores = clusters.score(target, new.row(row))?;
-        let finite = scores.iter().enumerate().filter(|(_, score)| score.is_finite());
-        let better = |best, (cluster, score): (usize, &f64)| match best {
-            Some(best) if *score <= scores[best] => Some(best),
-            _ => Some(cluster),
-        };
-        let best = finite.fold(None, better).ok_or_else(|| no_finite_weight::<f64>(row, &[]))?;
+        let scores = clusters.score(target, new.row(row))?.ok_or_else(|| no_finite_weight::<f64>(row, &[]))?;
+        let best = scores
+            .iter()
+            .enumerate()
+            .fold(0, |best, (cluster, score)| if *score > scores[best] { cluster } else { best });
         Ok(i64::try_from(best).unwrap_or(i64::MAX))
     })
 }

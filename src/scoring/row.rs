@@ -35,6 +35,19 @@ impl Row<'_> {
         self.sum(at_zero, f)
     }
 
+    /// Calls `take` with the column and the value of each value other than zero.
+    pub fn each_nonzero(&self, mut take: impl FnMut(usize, f64)) {
+        match self {
+            Self::Dense(values) => {
+                let seen = values.iter().enumerate().filter(|(_, x)| !x.is_nan() && **x != 0.0);
+                seen.for_each(|(column, &x)| take(column, x));
+            }
+            Self::Sparse(columns, values) => {
+                columns.iter().zip(*values).for_each(|(&column, &x)| take(column as usize, x));
+            }
+        }
+    }
+
     /// The sum of its values.
     pub fn total(&self) -> f64 {
         self.sum(0.0, |_, x| x)

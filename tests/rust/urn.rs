@@ -26,7 +26,9 @@ fn rows(domain: Domain, n: usize, d: usize, missing: bool, seed: u64) -> Vec<f64
     let mut generator = common::generator(seed);
     let mut value = || match domain {
         Domain::Real | Domain::Centred => generator.sample::<f64, _>(StandardNormal) + 3.0,
-        Domain::Counts => f64::from(generator.random_range(0_u32..6)) * f64::from(generator.random_range(0_u32..2)),
+        Domain::Counts => {
+            f64::from(generator.random_range(0_u32..6)) * [0.0, 0.0, 1.0, 1.0, 10.0, 1e4][generator.random_range(0..6)]
+        }
         Domain::Binary => f64::from(generator.random_range(0_u32..2)),
         Domain::Codes => f64::from(generator.random_range(0_u32..4)),
     };
@@ -199,6 +201,33 @@ proptest! {
             let plain = case.log_predictives(&caches.concat(), case.row(n - 1));
             for (found, expected) in out.as_flattened().iter().zip(plain) {
                 case.near(*found, expected + 0.25);
+            }
+        }
+    }
+
+    #[test]
+    fn lanes_follow_rows_that_join_and_leave(n in 2_usize..14, d in 1_usize..6, seed in any::<u64>()) {
+        for case in Case::all(n, d, seed) {
+            let mut cache = case.empty();
+            let mut group = vec![Eight([0.25; 8]); case.urn().lane_len()];
+            if group.is_empty() {
+                continue;
+            }
+            let written = |cache: &[f64]| {
+                let mut group = vec![Eight([0.25; 8]); case.urn().lane_len()];
+                case.urn().write_lane(cache, 3, &mut group);
+                group
+            };
+            case.urn().write_lane(&cache, 3, &mut group);
+            for row in 0..n {
+                case.urn().add(&mut cache, case.row(row)).expect("definite");
+                case.urn().update_lane(&cache, case.row(row), 3, &mut group);
+                prop_assert_eq!(&group, &written(&cache));
+            }
+            for row in 0..n {
+                case.urn().remove(&mut cache, case.row(row)).expect("definite");
+                case.urn().update_lane(&cache, case.row(row), 3, &mut group);
+                prop_assert_eq!(&group, &written(&cache));
             }
         }
     }

@@ -159,10 +159,22 @@ def test_predictions_are_labels_of_the_estimate() -> None:
 
 
 def test_a_row_whose_distance_overflows_has_no_label() -> None:
-    trace = sampled(5)
+    X = np.random.default_rng(0).normal(np.repeat([[0.0], [60.0]], 9, axis=0), [[1.0]] * 9 + [[3.0]] * 9)
+    likelihood = sb.Gaussian(mean=[20.0], mean_precision=0.01, dof=4.0, scale=[[2.0]])
+    trace = sb.sample(sb.Mixture(likelihood=likelihood), X, draws=50, warmup=50, chains=1, threads=1)
     assert trace.predict([[1e150]]).tolist() == [trace.point_estimate().n_clusters]
     with pytest.raises(sb.NumericalError, match="row 1 is so far"):
         trace.predict([[0.0], [1e200]])
+    # Where distances overflow for some clusters and not yet for others, none of them is the nearest.
+    exact = trace.log_predictive([[1e150]])[0]
+    for decade in np.linspace(150.0, 158.0, 81):
+        x = 10.0**decade
+        found = trace.log_predictive([[x]])[0]
+        assert found == -np.inf or exact - 100.0 < found <= exact
+        try:
+            assert trace.predict([[x]]).tolist() == [trace.point_estimate().n_clusters]
+        except sb.NumericalError:
+            assert x > 1e153
 
 
 def test_draws_of_a_search_are_estimated_with_a_warning() -> None:

@@ -406,6 +406,14 @@ def test_warnings_are_lines_too(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run(*FIT).stderr == "stickbreak: warning: the checkpoint cannot be written\n"
 
 
+@pytest.mark.filterwarnings("always")
+def test_warnings_speak_of_options() -> None:
+    found = run(*"mcmc rows.npy --out m --draws 3 --warmup 0 --chains 1 --sampler tg --search --labels l.csv".split())
+    assert found.exit_code == 0
+    assert found.stderr.startswith("stickbreak: warning: the draws are those of a search")
+    assert "try --sampler tree-guided --exact\n" in found.stderr
+
+
 def commands() -> list[str]:
     assert isinstance(program, click.Group)
     return list(program.commands)

@@ -218,10 +218,7 @@ def rows_of(data: str, weights: str | None = None, *, weight_column: str | None 
         )
         if path is None:
             raise
-        said = str(error).removeprefix(argument)
-        context = click.get_current_context(silent=True)
-        if context is not None and isinstance(context.command, Command):
-            said = in_options(said, context.command.options())
+        said = _in_options(str(error).removeprefix(argument))
         found = error.found or ""
         if " row " in found:
             said = said.replace(found, f"{found} (counted from 0)", 1)
@@ -271,7 +268,15 @@ def _title(parameter: click.Parameter) -> str:
 
 
 def _tell_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    click.echo(f"stickbreak: warning: {' '.join(str(message).split())}", err=True)
+    click.echo(f"stickbreak: warning: {' '.join(_in_options(str(message)).split())}", err=True)
+
+
+def _in_options(text: str) -> str:
+    """Return `text` in the words of the command that runs, if one does."""
+    context = click.get_current_context(silent=True)
+    if context is None or not isinstance(context.command, Command):
+        return text
+    return in_options(text, context.command.options())
 
 
 def _replace_closed_streams() -> None:

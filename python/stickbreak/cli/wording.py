@@ -17,11 +17,15 @@ def in_options(text: str, options: Mapping[str, click.Option]) -> str:
     --process dirichlet-process.
     """
     titles = {option.name: title for title, option in options.items()}
+    flags = {title: option for title, option in options.items() if option.is_bool_flag and option.secondary_opts}
 
     def spelled(found: re.Match[str]) -> str:
         name, value, others = found.groups()
         if name not in titles:
             return found[0]
+        if titles[name] in flags and value in ("True", "False"):
+            option = flags[titles[name]]
+            return f"{(option.opts if value == 'True' else option.secondary_opts)[0]}{others}"
         # A fit is a model file here.
         value = {"()": "none", "fit": "MODEL"}.get(value, value)
         return f"{titles[name]} {value}{others}".replace('"', "").rstrip()

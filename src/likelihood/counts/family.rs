@@ -8,11 +8,12 @@ use crate::error::Result;
 use crate::laws::{ColumnLaw, Law};
 use crate::likelihood::capabilities::no_laws;
 use crate::likelihood::counts::repeats::Repeats;
+use crate::likelihood::counts::rising::Risings;
 use crate::likelihood::counts::tally::{LEAST, Tallied, Tally};
 use crate::likelihood::{
     AtPoint, Caution, Conjugate, Density, Draw, Emissions, Estimate, Evidence, Frame, FromParameters, Given,
     Imputation, Laws, Likelihood, ParameterDraws, ParameterSource, PointEstimates, RowDraws, RowSource, Scores, Urn,
-    row_by_row, stream_of_drawn, urn,
+    row_by_row, stream_of_drawn,
 };
 use crate::objective::Objective;
 use crate::parallel::{map, try_map};
@@ -89,18 +90,18 @@ pub trait CountFamily: FromParameters + Debug + Send + Sync + 'static {
     fn moments(&self, component: Tallied<'_>) -> (Vec<f64>, Vec<f64>) {
         self.points(component, Estimate::Mean).into_iter().map(|p| (p, p * (1.0 - p))).unzip()
     }
-    /// ln p(row | rows of a cluster) without the base measure; `memo` comes from [`CountFamily::memo`]. The default is
-    /// for a family without [`CountFamily::predictive`].
-    fn log_predictive(&self, component: Tallied<'_>, _memo: f64, row: Row<'_>) -> f64 {
+    /// ln p(row | rows of a cluster) without the base measure. The default is for a family without
+    /// [`CountFamily::predictive`].
+    fn log_predictive(&self, component: Tallied<'_>, row: Row<'_>) -> f64 {
         let points = self.points(component, Estimate::Mean);
         row.sum_of(points.len(), |column, x| {
             let Column { slope, constant, .. } = Self::column_at(points[column]);
             self.repeats().of(column) * (constant + slope * x)
         })
     }
-    /// See [`Urn::memo`].
-    fn memo(&self, _own: Tallied<'_>) -> f64 {
-        0.0
+    /// The same density where no value is missing, if it consists of rising factorials.
+    fn risings(&self) -> Option<&dyn Risings> {
+        None
     }
     /// See [`crate::likelihood::Evidence::divergence_of`].
     fn divergence_of(&self, start: &Self) -> f64;
@@ -139,8 +140,8 @@ pub trait Separate: Sync {
 /// A likelihood of a family of counts.
 #[derive(Debug)]
 pub struct Counts<M> {
-    tally: Tally,
-    family: M,
+    pub(super) tally: Tally,
+    pub(super) family: M,
 }
 
 impl<M: CountFamily> Counts<M> {
@@ -386,22 +387,6 @@ impl<M: CountFamily> Laws for Counts<M> {
     fn law(&self, component: Sufficient<'_>, estimate: Option<Estimate>) -> Result<Law> {
         let columns = self.family.of_columns().ok_or_else(no_laws)?;
         Ok(Law::Columns(columns.laws(self.tally.of(component), estimate)))
-    }
-}
-
-impl<M: CountFamily> Urn for Counts<M> {
-    fn log_predictives(&self, caches: &[f64], row: Row<'_>, out: &mut [f64]) -> Result<()> {
-        let base = urn::log_base(self, row);
-        for (cache, out) in caches.chunks_exact(self.cache_len()).zip(out) {
-            let (component, memo) = urn::parts(cache);
-            *out =
-                base + self.tally.with_row(row, |row| self.family.log_predictive(self.tally.of(component), memo, row));
-        }
-        Ok(())
-    }
-
-    fn memo(&self, component: Sufficient<'_>) -> Result<f64> {
-        Ok(self.family.memo(self.tally.of(component)))
     }
 }
 

@@ -3,9 +3,12 @@
 mod evidence;
 mod family;
 mod repeats;
+mod rising;
 mod tally;
+mod urn;
 
 pub use evidence::{PSEUDO_COUNTS, SharedCounts, dirichlet_divergence, pseudo_count};
 pub use family::{CountFamily, Counts, OfColumns, Separate};
 pub use repeats::Repeats;
+pub use rising::{LogRisings, Risings};
 pub use tally::{LEAST, Tallied, Tally, check_presence};

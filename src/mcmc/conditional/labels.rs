@@ -6,6 +6,9 @@ use crate::mcmc::samplers::{Attempts, Info};
 use crate::process::{Stick, Sticks, log_weights};
 use crate::rng::Draws;
 
+/// Neighbours are swapped at this many positions at least.
+const LEAST_SWAPS: usize = 1000;
+
 /// Proposes to swap the labels of two components, and of neighbours together with their sticks. Returns the component
 /// at each position; positions beyond the components stand for components without rows. `is_truncated`: whether the
 /// last stick takes all that is left, so that it never moves.
@@ -21,8 +24,12 @@ pub fn reorder(
     let labels = swap_labels(&mut order, &log_weights(&sticks), &count, draws);
     let mut swaps = Attempts::default();
     let mut j = 0;
+    // Under a large concentration almost every swap is accepted, and one sweep would carry a component over as many
+    // positions. This number does not depend on the labels, so that the posterior stays invariant.
+    let n_rows: f64 = state.counts.iter().sum();
+    let most = (n_rows as usize).max(LEAST_SWAPS);
     // Beyond the last component with rows, swaps change nothing.
-    while order[j..].iter().any(|&k| count(k) > 0.0) {
+    while j < most && order[j..].iter().any(|&k| count(k) > 0.0) {
         if is_truncated && j + 2 >= sticks.len() {
             break;
         }
