@@ -96,11 +96,13 @@ bench: $(STAMPS)/dev release ## all benches; RESULTS=benches/results keeps the r
 		$(BIN)/python benches/$$bench.py 2>&1 | tee $(RESULTS)/$$bench.txt; \
 	done
 
+EXPERIMENTS := blei_jordan blei_jordan_images memoized_toy memoized_toy_moves memoized_mnist memoized_ablation \
+	memoized_patches sparse_mixtures sparse_topics tree_guided accelerated_vdp
+
 .PHONY: papers
-papers: $(STAMPS)/dev release ## the papers' experiments; RESULTS=benches/results keeps text and figures
+papers: $(STAMPS)/dev release ## the papers' experiments, or EXPERIMENT="one another"; RESULTS=benches/results keeps them
 	mkdir -p $(RESULTS)/papers
-	@for experiment in blei_jordan blei_jordan_images memoized_toy memoized_toy_moves memoized_mnist memoized_ablation \
-		memoized_patches sparse_mixtures sparse_topics tree_guided accelerated_vdp; do \
+	@for experiment in $(or $(EXPERIMENT),$(EXPERIMENTS)); do \
 		echo "benches/papers/$$experiment.py"; \
 		$(BIN)/python benches/papers/$$experiment.py 2>&1 | tee $(RESULTS)/papers/$$experiment.txt; \
 	done
