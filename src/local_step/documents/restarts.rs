@@ -10,6 +10,9 @@ use crate::special::{ln_gamma_difference, ln_of_positive};
 
 /// Topics with more expected words than this in the document are not tried.
 const MOST_WORDS: f32 = 50.0;
+/// Topics with fewer expected words are not tried either: they have what their prior weight alone gives them, and get
+/// it back at once. With dense responsibilities most topics of a document are such.
+const FEWEST_WORDS: f32 = 0.5;
 /// Number of steps before a proposal is judged.
 const STEPS: usize = 2;
 /// A topic whose count returns to within this many words was not removed.
@@ -38,7 +41,7 @@ impl DocumentSpace {
         let mut found = Restarts::default();
         let mut value = self.judge(shared, document, 1);
         let mut counts = self.source.counts.to_vec();
-        let mut tried = LEAST_COUNT;
+        let mut tried = FEWEST_WORDS;
         for _ in 0..shared.options.restarts {
             let active = |&(_, &count): &(usize, &f32)| count > LEAST_COUNT;
             let n_active = counts.iter().enumerate().filter(active).count();

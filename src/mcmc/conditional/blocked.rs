@@ -64,7 +64,7 @@ impl BlockedGibbs {
             let least = least_truncation(process.as_ref(), process.start(false)?, n, ERROR, MOST);
             let too_many = || {
                 let found = format!("None, for which {n} rows need more than {MOST} components");
-                let allowed = "a number of components, or the sampler Slice(), which needs none";
+                let allowed = "a number of components, or Slice(), which needs none";
                 Error::invalid(TRUNCATION.name, found, allowed)
             };
             Ok(least.ok_or_else(too_many)?.max(n_clusters + n_clusters.div_ceil(2)))

@@ -3,11 +3,8 @@
 
 use crate::mcmc::conditional::LabelState;
 use crate::mcmc::samplers::{Attempts, Info};
-use crate::process::{Stick, Sticks, log_weights};
+use crate::process::{MOST_ATOMS, Stick, Sticks, log_weights};
 use crate::rng::Draws;
-
-/// Neighbours are swapped at this many positions at least.
-const LEAST_SWAPS: usize = 1000;
 
 /// Proposes to swap the labels of two components, and of neighbours together with their sticks. Returns the component
 /// at each position; positions beyond the components stand for components without rows. `is_truncated`: whether the
@@ -24,12 +21,10 @@ pub fn reorder(
     let labels = swap_labels(&mut order, &log_weights(&sticks), &count, draws);
     let mut swaps = Attempts::default();
     let mut j = 0;
-    // Under a large concentration almost every swap is accepted, and one sweep would carry a component over as many
-    // positions. This number does not depend on the labels, so that the posterior stays invariant.
-    let n_rows: f64 = state.counts.iter().sum();
-    let most = (n_rows as usize).max(LEAST_SWAPS);
-    // Beyond the last component with rows, swaps change nothing.
-    while j < most && order[j..].iter().any(|&k| count(k) > 0.0) {
+    // Beyond the last component with rows, swaps change nothing. Under a large concentration labels belong at positions
+    // as large; where those are more than a sweep may have, the next one says so.
+    let mut last = order.iter().rposition(|&k| count(k) > 0.0).unwrap_or(0);
+    while j <= last.min(MOST_ATOMS) {
         if is_truncated && j + 2 >= sticks.len() {
             break;
         }
@@ -49,6 +44,9 @@ pub fn reorder(
         if accepted {
             order.swap(j, j + 1);
             sticks.swap(j, j + 1);
+            if last <= j + 1 {
+                last = if count(order[j + 1]) > 0.0 { j + 1 } else { j };
+            }
         }
         j += 1;
     }

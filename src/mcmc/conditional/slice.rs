@@ -68,7 +68,7 @@ fn too_many(row: usize) -> Error {
         None,
         format!(
             "the slice of row {row} is so low that a sweep needs more than {MOST_ATOMS} components; \
-             use CollapsedGibbs(), or a smaller discount or mass"
+             use CollapsedGibbs(), or a smaller concentration, discount or mass"
         ),
     )
 }
