@@ -58,8 +58,8 @@ BUGS = (
         4,
         "digamma of a slightly wrong argument for the weight of the tail",
         "src/process/tail.rs",
-        "digamma(1.0 + concentration);",
-        f"digamma((if {bug(4)} {{ 1.001 }} else {{ 1.0 }}) + concentration);",
+        "let first = digamma(a) - digamma(a + b);",
+        f"let first = digamma(a) - digamma((if {bug(4)} {{ 0.001 }} else {{ 0.0 }}) + a + b);",
         "process::dirichlet_process",
     ),
     Bug(
@@ -200,8 +200,9 @@ BUGS = (
         21,
         "a cluster is scored with a row that has left it",
         "src/mcmc/clusters.rs",
-        "        clusters.write_lane(target, index);\n        Ok(())\n",
-        f"        if !{bug(21)} {{\n            clusters.write_lane(target, index);\n        }}\n        Ok(())\n",
+        "        clusters.update_lane(target, index, row);\n        Ok(())\n",
+        f"        if !{bug(21)} {{\n            clusters.update_lane(target, index, row);\n        }}\n"
+        "        Ok(())\n",
         "mcmc:: process::partitions",
     ),
     Bug(

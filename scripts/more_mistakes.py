@@ -198,8 +198,9 @@ MORE = (
         71,
         "a stick is drawn as if its own rows were behind it too",
         "src/process/drawn.rs",
-        "        behind -= count;\n",
-        f"        behind -= if {bug(71)} {{ 0.0 }} else {{ *count }};\n",
+        "        behind -= count;\n        let (a, b) = process.stick(k, state);\n        Stick::draw",
+        f"        behind -= if {bug(71)} {{ 0.0 }} else {{ *count }};\n"
+        "        let (a, b) = process.stick(k, state);\n        Stick::draw",
         "tests/sampling/test_exact_posterior.py",
     ),
     Bug(
@@ -230,8 +231,8 @@ MORE = (
         75,
         "parameters are drawn with the same random numbers in every sweep",
         "src/mcmc/conditional/mod.rs",
-        "drawn_scorer(&components, &log_weights, key_of_sweep)?",
-        f"drawn_scorer(&components, &log_weights, if {bug(75)} {{ 1 }} else {{ key_of_sweep }})?",
+        "ComponentStreams { key: key_of_sweep, cancel }",
+        f"ComponentStreams {{ key: if {bug(75)} {{ 1 }} else {{ key_of_sweep }}, cancel }}",
         "tests/sampling/test_exact_posterior.py",
     ),
     Bug(
@@ -313,5 +314,32 @@ MORE = (
         "None if visits_all =>",
         f"None if visits_all || {bug(85)} =>",
         "partitions::",
+    ),
+    Bug(
+        86,
+        "a lane of counts keeps the sums of before its row joined or left",
+        "src/likelihood/counts/urn.rs",
+        "row.each_nonzero(|column, _| group[STATISTICS + column].0[lane] = cache[STATISTICS + column]);",
+        "row.each_nonzero(|column, _| {\n"
+        f"            if !{bug(86)} {{\n"
+        "                group[STATISTICS + column].0[lane] = cache[STATISTICS + column];\n"
+        "            }\n        });",
+        "lanes_follow_rows_that_join_and_leave",
+    ),
+    Bug(
+        87,
+        "the start is counted beside the batches that replace it",
+        "src/memo.rs",
+        "self.total.sub(&start.summary.scale(summary.mass / start.mass))?;",
+        f"self.total.sub(&start.summary.scale(if {bug(87)} {{ 0.0 }} else {{ summary.mass / start.mass }}))?;",
+        "memo::",
+    ),
+    Bug(
+        88,
+        "the tail of sticks of any Beta prior is that of a Dirichlet process",
+        "src/process/tail.rs",
+        "digamma_difference(b, a)",
+        f"digamma_difference(b, if {bug(88)} {{ 1.0 }} else {{ a }})",
+        "process::dirichlet_process",
     ),
 )

@@ -25,6 +25,7 @@ LIKELIHOOD = sb.Gaussian(mean=[0.0], mean_precision=0.1, dof=3.0, scale=[[1.0]])
 PROCESSES: dict[str, Any] = {
     "`DirichletProcess(concentration)`": sb.DirichletProcess(1.0),
     "`DirichletProcess(Gamma(...))`": sb.DirichletProcess(sb.Gamma(1.0, 1.0)),
+    "`DirichletProcess(sticks=(a, b))`, a not 1": sb.DirichletProcess(sticks=(2.0, 3.0)),
     "`PitmanYor(discount, concentration=...)`": sb.PitmanYor(0.3),
     "`PitmanYor`, concentration at most 0": sb.PitmanYor(0.5, concentration=-0.2),
     "`PitmanYor(Beta(...), concentration=Gamma(...))`": sb.PitmanYor(

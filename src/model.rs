@@ -8,7 +8,7 @@ use crate::data::{Allowed, Coordinates, Moments};
 use crate::error::{Error, Result};
 use crate::likelihood::{self, Frame, Likelihood};
 use crate::parameters::{Parameters, Value};
-use crate::process::{self, Allocation, Documents, Partitions, Weights};
+use crate::process::{self, Allocation, Documents, LabelLaw, Partitions, Weights};
 use crate::registry::{PRIOR, RESOLUTION};
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
@@ -280,17 +280,20 @@ impl Specification {
         Ok(documents)
     }
 
+    /// Builds the process as a distribution over labels.
+    ///
+    /// # Errors
+    /// As [`process::build`] and [`LabelLaw::of`].
+    pub fn law(&self) -> Result<LabelLaw> {
+        LabelLaw::of(process::build(&self.process.name, &self.process.parameters)?, &self.process.name)
+    }
+
     /// Builds the process as a distribution over partitions.
     ///
     /// # Errors
-    /// As [`process::build`], and [`Error::NotSupported`] if it has no partition probabilities.
+    /// As [`Specification::law`], and [`Error::NotSupported`] if it has no partition probabilities.
     pub fn partitions(&self) -> Result<Arc<dyn Partitions>> {
-        let process = process::build(&self.process.name, &self.process.parameters)?;
-        process.partitions().ok_or_else(|| {
-            let (found, reason) =
-                (format!("a sampler with {}", self.process.name), "it has no partition probabilities");
-            Error::not_supported("process", found, reason, "a DirichletProcess, or fit")
-        })
+        self.law()?.partitions().cloned()
     }
 
     /// Returns the kind of bound that the objective is. Only bounds of equal kind may be compared.

@@ -151,6 +151,7 @@ impl Parameters {
                 ParameterKind::NumberOrGamma(_) | ParameterKind::NumberOrBeta(_) | ParameterKind::Vector => {
                     self.vector(name).map(drop)
                 }
+                ParameterKind::Pair(_) => self.pair(parameter).map(drop),
                 ParameterKind::NumberOrVector(_) => self.numbers(parameter, None).map(drop),
                 ParameterKind::NumberOrMatrix(_) | ParameterKind::Matrix => self.square(name).map(drop),
                 ParameterKind::Integer { .. } => self.optional_integer(parameter).map(drop),
@@ -174,6 +175,29 @@ impl Parameters {
                 Ok(Some(data))
             }
             Some(other) => Err(Error::invalid(name, other, "a vector of finite numbers, shape (D,)")),
+        }
+    }
+
+    /// Returns the two numbers called `parameter` after checking their range, or `None` if they are absent.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if it is anything else.
+    pub fn pair(&self, parameter: &Parameter) -> Result<Option<(f64, f64)>> {
+        let ParameterKind::Pair(range) = parameter.kind else { unreachable!("{} is a pair", parameter.name) };
+        match self.0.get(parameter.name) {
+            None | Some(Value::Absent) => Ok(None),
+            Some(Value::Array { data, .. }) if data.len() == 2 && data.iter().all(|&number| range.has(number)) => {
+                Ok(Some((data[0], data[1])))
+            }
+            Some(other) => {
+                let found = match other {
+                    Value::Array { data, .. } if data.len() == 2 => format!("({}, {})", data[0], data[1]),
+                    _ => other.to_string(),
+                };
+                let limits = range.allowed();
+                let allowed = format!("two numbers {}, or None", limits.trim_start_matches("a number "));
+                Err(Error::invalid(parameter.name, found, allowed))
+            }
         }
     }
 

@@ -105,6 +105,8 @@ pub enum ParameterKind {
     NumberOrVector(Range),
     /// A number, or a symmetric positive definite matrix, (D, D).
     NumberOrMatrix(Range),
+    /// Two numbers in this range.
+    Pair(Range),
     /// A vector of finite numbers, (D,).
     Vector,
     /// A symmetric positive definite matrix, (D, D).
@@ -253,6 +255,7 @@ impl ParameterKind {
             Self::NumberOrBeta(_) => "number or beta",
             Self::NumberOrVector(_) => "number or vector",
             Self::NumberOrMatrix(_) => "number or matrix",
+            Self::Pair(_) => "pair",
             Self::Vector => "vector",
             Self::Matrix => "matrix",
             Self::Integer { .. } => "integer",
@@ -268,6 +271,7 @@ impl ParameterKind {
             | Self::NumberOrGamma(range)
             | Self::NumberOrBeta(range)
             | Self::NumberOrVector(range)
+            | Self::Pair(range)
             | Self::NumberOrMatrix(range) => Some(range),
             _ => None,
         }

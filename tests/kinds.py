@@ -204,6 +204,13 @@ def gamma(concentration: float) -> Any:
     return sb.Gamma(shape=1.5, rate=1.5 / concentration)
 
 
+def of_sticks(truncation: str, a: float, b: float) -> Process:
+    """Return the oracle of sticks Beta(a, b) under a truncation."""
+    if truncation == "nested":
+        return models.StickBreaking(b, first=a)
+    return sticks.TailedStick(b, a) if truncation == "tail" else sticks.TruncatedStick(b, a)
+
+
 PROCESSES: dict[str, ProcessKind] = {
     "nested": ProcessKind(
         "DirichletProcess",
@@ -223,6 +230,13 @@ PROCESSES: dict[str, ProcessKind] = {
         lambda _, concentration: {"concentration": concentration, "truncation": "tail"},
         "tail",
         lambda filled: sticks.TailedStick(filled.concentration),
+        nested=True,
+    ),
+    "sticks_tail": ProcessKind(
+        "DirichletProcess",
+        lambda _, concentration: {"sticks": (2.2, min(max(concentration, 1e-3), 1e6)), "truncation": "tail"},
+        "tail",
+        lambda filled: of_sticks(filled.truncation, *filled.sticks),
         nested=True,
     ),
     "pitman_yor": ProcessKind(
@@ -318,6 +332,8 @@ def kind_of_process(process: Any) -> str:
     """The name of the kind of a public process."""
     public_name = type(process).__name__
     if public_name == "DirichletProcess":
+        if process.sticks is not None:
+            return "sticks_tail"
         prior = "" if isinstance(process.concentration, float) else "gamma_"
         return prior + process.truncation
     return next(name for name, kind in PROCESSES.items() if kind.public == public_name)

@@ -62,7 +62,11 @@ def _model(rng: Generator) -> Any:
     likelihoods = [sb.Gaussian(), sb.DiagonalGaussian(), sb.Bernoulli(), sb.Poisson(), sb.SphericalGaussian()]
     likelihoods += [sb.ZeroMeanGaussian(), sb.Categorical(), sb.KnownCovarianceGaussian(np.eye(2)), sb.Multinomial()]
     processes = [sb.DirichletProcess(), sb.PitmanYor(0.3), sb.FiniteDirichlet(2)]
-    processes += [sb.DirichletProcess(sb.Gamma(1.0, 1.0)), sb.NormalizedGeneralizedGamma(1.0, 0.3)]
+    processes += [
+        sb.DirichletProcess(sticks=(2.0, 3.0)),
+        sb.DirichletProcess(sb.Gamma(1.0, 1.0)),
+        sb.NormalizedGeneralizedGamma(1.0, 0.3),
+    ]
     processes += [sb.PitmanYor(sb.Beta(1.0, 9.0), concentration=sb.Gamma(1.0, 1.0)), sb.MixtureOfFiniteMixtures()]
     return sb.Mixture(
         likelihood=likelihoods[rng.integers(len(likelihoods))], process=processes[rng.integers(len(processes))]
@@ -189,6 +193,7 @@ GOOD: dict[str, Maker] = {
     "base": _one_of("conjugate", "product"),
     "coefficient": _FLAG,
     "concentration": _one_of(0.5, 2, sb.Gamma(1.0, 2.0)),
+    "sticks": _one_of(None, (2.0, 3.0), [0.5, 1]),
     "covariance": _square,
     "discount": _one_of(0.1, 0.5, 0.9, sb.Beta(1.0, 2.0)),
     "dof": _one_of(None, 3.0, 7),

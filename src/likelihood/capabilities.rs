@@ -11,6 +11,7 @@ use crate::laws::Law;
 use crate::likelihood::scores::{Density, Estimate, Scores};
 use crate::likelihood::{Conjugate, Evidence, Urn, supporting};
 use crate::objective::Objective;
+use crate::parallel::Cancel;
 use crate::parameters::{Parameters, Value};
 use crate::registry::Feature;
 use crate::rng::{Generator, Purpose, stream};
@@ -210,9 +211,24 @@ pub fn parameters_of_draws(rows: &[f64], [n, k]: [usize; 2], shapes: &[(&'static
     Parameters(shapes.iter().map(parameter).collect())
 }
 
-/// The random stream of one component for [`ParameterDraws::drawn_scorer`].
-pub fn stream_of_drawn(key: u64, component: usize) -> Generator {
-    stream(key, Purpose::Parameters, component as u64)
+/// The random streams of components for [`ParameterDraws::drawn_scorer`].
+#[derive(Clone, Copy)]
+pub struct ComponentStreams<'a> {
+    /// Determines the draws.
+    pub key: u64,
+    /// Checked before each component is drawn.
+    pub cancel: &'a Cancel,
+}
+
+impl ComponentStreams<'_> {
+    /// The stream of one component.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`].
+    pub fn of(self, component: usize) -> Result<Generator> {
+        self.cancel.check()?;
+        Ok(stream(self.key, Purpose::Parameters, component as u64))
+    }
 }
 
 /// Draws of parameters from the posterior of a component.
@@ -221,15 +237,15 @@ pub trait ParameterDraws {
     fn parameter_source(&self, component: Sufficient<'_>) -> Result<ParameterSource<'_>>;
 
     /// Packs the densities of components at parameters drawn from their posteriors, each with a log weight. Terms that
-    /// depend on the row alone may be omitted. `key` determines the draws.
+    /// depend on the row alone may be omitted.
     ///
     /// # Errors
-    /// [`Error::Numerical`] naming the component.
+    /// [`Error::Numerical`] naming the component; [`Error::Cancelled`].
     fn drawn_scorer(
         &self,
         components: &[Sufficient<'_>],
         log_weights: &[f64],
-        key: u64,
+        draws: ComponentStreams<'_>,
     ) -> Result<Box<dyn Scorer<f64>>>;
 }
 
@@ -281,10 +297,10 @@ impl<F: Scalar> dyn Likelihood<F> + '_ {
         &self,
         components: &[Sufficient<'_>],
         log_weights: &[f64],
-        key: u64,
+        draws: ComponentStreams<'_>,
     ) -> Result<Box<dyn Scorer<f64>>> {
-        let draws = self.parameter_draws().ok_or_else(|| absent("draws of parameters", "it has none"))?;
-        draws.drawn_scorer(components, log_weights, key)
+        let of_draws = self.parameter_draws().ok_or_else(|| absent("draws of parameters", "it has none"))?;
+        of_draws.drawn_scorer(components, log_weights, draws)
     }
 
     /// As [`Scores::log_base_measures`]; zero without that capability, since such rows are never scored.

@@ -20,12 +20,12 @@ use crate::likelihood::known_covariance_gaussian::missing::WithMissing;
 use crate::likelihood::mean_evidence::{MeanTerm, mean_divergence, mean_precision};
 use crate::likelihood::wishart::check_positive_definite;
 use crate::likelihood::{
-    AtPoint, Caution, Conjugate, Density, Draw, Estimate, Evidence, Frame, FromParameters, Given, ParameterDraws,
-    ParameterSource, PointEstimates, RowDraws, RowSource, Scores, Urn, capabilities, row_by_row, stream_of_drawn,
+    AtPoint, Caution, ComponentStreams, Conjugate, Density, Draw, Estimate, Evidence, Frame, FromParameters, Given,
+    ParameterDraws, ParameterSource, PointEstimates, RowDraws, RowSource, Scores, Urn, capabilities, row_by_row,
 };
 use crate::linalg::{cholesky, invert_lower, log_determinant_from_cholesky, packed_len, symmetric_eigen};
 use crate::objective::Objective;
-use crate::parallel::map;
+use crate::parallel::{map, try_map};
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::registry::{DefaultValue, Entry, Feature, PRIOR, Parameter, ParameterKind, Range, Support};
 use crate::scoring::{Column, ColumnScorer, Columns, Curve, Scorer};
@@ -448,21 +448,21 @@ impl ParameterDraws for KnownCovarianceGaussian {
         &self,
         components: &[Sufficient<'_>],
         log_weights: &[f64],
-        key: u64,
+        draws: ComponentStreams<'_>,
     ) -> Result<Box<dyn Scorer<f64>>> {
         if let Some(model) = &self.missing {
-            return Ok(Box::new(model.drawn_scorer(components, log_weights, key)?));
+            return Ok(Box::new(model.drawn_scorer(components, log_weights, draws)?));
         }
-        let packed = map(components.len(), |k| {
+        let packed = try_map(components.len(), |k| {
             let MeanPosterior { precisions, mean } = self.posterior(components[k]);
-            let mut generator = stream_of_drawn(key, k);
+            let mut generator = draws.of(k)?;
             let column = |(p, m): (&f64, &f64)| {
                 let normal: f64 = generator.sample(StandardNormal);
                 Column::square(1.0, m + normal / p.sqrt(), 0.0)
             };
             let columns = precisions.iter().zip(&mean).map(column).collect();
-            Columns { constant: log_weights[k] + self.log_constant(), columns }
-        });
+            Ok(Columns { constant: log_weights[k] + self.log_constant(), columns })
+        })?;
         Ok(Box::new(ColumnScorer::new(Curve::Square, packed, false).with_map(&self.map)))
     }
 }

@@ -38,8 +38,8 @@ use crate::suffstats::Sufficient;
 
 pub use bernoulli::Bernoulli;
 pub use capabilities::{
-    AtPoint, Draw, Emissions, Imputation, Laws, Likelihood, Metric, ParameterDraws, ParameterSource, PointEstimates,
-    RowDraws, RowSource, Seeding, parameters_of_draws,
+    AtPoint, ComponentStreams, Draw, Emissions, Imputation, Laws, Likelihood, Metric, ParameterDraws, ParameterSource,
+    PointEstimates, RowDraws, RowSource, Seeding, parameters_of_draws,
 };
 pub use categorical::Categorical;
 pub(crate) use counts::dirichlet_divergence;
@@ -56,7 +56,7 @@ pub use units::{components_of_data, fills_directions, in_coordinates, log_jacobi
 pub use urn::{Eight, Urn, add_row};
 pub use zero_mean_gaussian::ZeroMeanGaussian;
 
-use capabilities::{capabilities, normal_columns, row_by_row, stream_of_drawn};
+use capabilities::{capabilities, normal_columns, row_by_row};
 
 /// Builds a likelihood from parameters. They are checked when the specification is made and completed when the data are
 /// known.

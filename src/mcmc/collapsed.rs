@@ -10,7 +10,7 @@ use crate::mcmc::samplers::{Chain, Chains, Setup, is_sound};
 use crate::mcmc::tree_guided::is_forest;
 use crate::mcmc::{ChainState, Info, Sampler, Target, Turn};
 use crate::parallel::Cancel;
-use crate::process::Partitions;
+use crate::process::Hyperparameters;
 use crate::rng::Generator;
 use crate::room::check_room;
 use crate::suffstats::Sufficient;
@@ -87,7 +87,7 @@ impl Chains for CollapsedChains<'_> {
         self.target.table.dimension()
     }
 
-    fn process(&self) -> &dyn Partitions {
+    fn process(&self) -> &dyn Hyperparameters {
         self.target.process.as_ref()
     }
 

@@ -7,7 +7,7 @@ use crate::component::ComponentId;
 use crate::data::{RowUnits, Rows};
 use crate::error::{Error, Result};
 use crate::grounds::Grounds;
-use crate::likelihood::{self, Density, Likelihood, parameters_of_draws};
+use crate::likelihood::{self, ComponentStreams, Density, Likelihood, parameters_of_draws};
 use crate::local_step::{ByScore, Chunk, FromLabels, Keep, LocalStep, Tap};
 use crate::mcmc::Predictive;
 use crate::mcmc::conditional::{Field, PassSpace};
@@ -77,9 +77,10 @@ impl<'a> Mixtures<'a> {
             return Err(foreign());
         }
         let (of_process, value) = split(self.field.learned.as_ref(), draw.traced)?;
-        let state = self.field.process.restored(of_process)?.integrated();
+        let process = self.field.law.partitions()?;
+        let state = process.restored(of_process)?.integrated();
         let mut generator = stream(self.seed, Purpose::Weights, index as u64);
-        let mut log_weights = self.field.process.draw_weights(&sizes, &state, &mut generator);
+        let mut log_weights = process.draw_weights(&sizes, &state, &mut generator);
         let total = log_sum_exp(&log_weights);
         for weight in &mut log_weights {
             *weight -= total;
@@ -124,7 +125,11 @@ impl<'a> Mixtures<'a> {
             let of_draw = if of_all.is_empty() { outside(likelihood.as_ref())? } else { Vec::new() };
             let log_outside = log_weights.pop().unwrap_or(f64::NEG_INFINITY);
             let drawn = key(self.seed, [Purpose::Parameters as u64, index as u64]);
-            let scorer = likelihood.drawn_scorer(&summary.components(), &log_weights, drawn)?;
+            let scorer = likelihood.drawn_scorer(
+                &summary.components(),
+                &log_weights,
+                ComponentStreams { key: drawn, cancel },
+            )?;
             let mut densities = self.scored(scorer.as_ref(), &units, cancel)?;
             for (density, outside) in densities.iter_mut().zip(of_all.iter().chain(&of_draw)) {
                 *density = log_sum_exp(&[*density, log_outside + outside]) - log_volume;

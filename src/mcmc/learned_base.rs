@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::grounds::Grounds;
 use crate::likelihood::{self, Frame, Likelihood};
 use crate::model::{Named, ParameterPrior};
-use crate::process::{Partitions, ProcessState, slice_between};
+use crate::process::{Hyperparameters, ProcessState, slice_between};
 use crate::rng::Draws;
 use crate::suffstats::Sufficient;
 
@@ -69,7 +69,7 @@ impl LearnedBase {
 }
 
 /// The values that a chain reports: those of its process, and the learned value.
-pub(super) fn traced(process: &dyn Partitions, state: &ProcessState, learned: Option<f64>) -> Vec<f64> {
+pub(super) fn traced(process: &dyn Hyperparameters, state: &ProcessState, learned: Option<f64>) -> Vec<f64> {
     process.traced(state).into_iter().map(|(_, value)| value).chain(learned).collect()
 }
 

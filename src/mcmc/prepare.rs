@@ -10,20 +10,20 @@ use crate::mcmc::learned_base::LearnedBase;
 use crate::mcmc::{RowTable, Target};
 use crate::model::{Named, Specification};
 use crate::parallel::Cancel;
-use crate::process::Partitions;
+use crate::process::LabelLaw;
 use crate::registry::RESOLUTION;
 use crate::room::check_room;
 use crate::simd::Scalar;
 
-/// Refuses a model whose partitions have no closed-form posterior, before any rows are read. Otherwise returns its
-/// distribution over partitions.
+/// Refuses a model whose labels have no closed-form posterior, before any rows are read. Otherwise returns their
+/// distribution.
 ///
 /// # Errors
-/// [`Error::NotSupported`]; as [`Specification::partitions`].
-pub fn check_model(specification: &Specification) -> Result<Arc<dyn Partitions>> {
+/// [`Error::NotSupported`]; as [`Specification::law`].
+pub fn check_model(specification: &Specification) -> Result<LabelLaw> {
     let Named { name, parameters } = &specification.likelihood;
     likelihood::check_closed(name, parameters)?;
-    specification.partitions()
+    specification.law()
 }
 
 impl Grounds {

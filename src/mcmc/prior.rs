@@ -1,6 +1,8 @@
 //! Rows and labels drawn from the prior predictive: a partition, and rows one after another given those before them in
 //! their cluster (mathematics 8.14).
 
+use std::collections::HashMap;
+
 use crate::data::RowBlock;
 use crate::error::{Error, Result};
 use crate::likelihood::{self, Draw, Frame, Likelihood};
@@ -9,9 +11,9 @@ use crate::mcmc::prepare::check_cells;
 use crate::model::{Named, Specification};
 use crate::parallel::Cancel;
 use crate::parameters::Value;
-use crate::process::{Occupancy, Partitions, ProcessState};
+use crate::process::{LabelLaw, MOST_ATOMS, Occupancy, Partitions, ProcessState, Stick, Sticks};
 use crate::registry::{DefaultValue, PRIOR, Parameter};
-use crate::rng::{Choices, Generator, Purpose, stream};
+use crate::rng::{Choices, Draws, Generator, Purpose, stream};
 use crate::room::check_room;
 use crate::simd::Lines;
 use crate::special::log_sum_exp;
@@ -41,6 +43,61 @@ fn learned(process: &dyn Partitions, generator: &mut Generator) -> Result<Proces
         process.update(&[], &mut state, generator);
     }
     Ok(state.integrated())
+}
+
+/// Labels in the order of first appearance, and learned parameters by name.
+struct DrawnLabels {
+    labels: Vec<u32>,
+    learned: Vec<(&'static str, f64)>,
+}
+
+fn draw_labels(law: &LabelLaw, n: usize, generator: &mut Generator, cancel: &Cancel) -> Result<DrawnLabels> {
+    match law {
+        LabelLaw::Partitions(process) => {
+            let state = learned(process.as_ref(), generator)?;
+            let mut sizes = Vec::new();
+            let mut draw = |_| {
+                cancel.check()?;
+                let label = next_label(process.as_ref(), &sizes, &state, generator);
+                if label == sizes.len() {
+                    sizes.push(0);
+                }
+                sizes[label] += 1;
+                Ok(label as u32)
+            };
+            let labels = (0..n).map(&mut draw).collect::<Result<_>>()?;
+            Ok(DrawnLabels { labels, learned: process.traced(&state) })
+        }
+        LabelLaw::Sticks(process) => {
+            let labels = from_sticks(process.as_ref(), n, generator, cancel)?;
+            Ok(DrawnLabels { labels, learned: Vec::new() })
+        }
+    }
+}
+
+/// Draws labels from sticks, which are broken as far as the rows reach.
+fn from_sticks(process: &dyn Sticks, n: usize, generator: &mut Generator, cancel: &Cancel) -> Result<Vec<u32>> {
+    let state = process.start(false)?;
+    let (mut sticks, mut numbers) = (Vec::new(), HashMap::new());
+    let mut draw = |_| {
+        cancel.check()?;
+        let mut place = 0;
+        loop {
+            if place == sticks.len() {
+                if place == MOST_ATOMS {
+                    let message = format!("a row is beyond {MOST_ATOMS} components; use sticks of a larger mean");
+                    return Err(Error::numerical(None, message));
+                }
+                sticks.push(Stick::draw(process.stick(place, &state), generator).log_on.exp());
+            }
+            if generator.uniform() < sticks[place] {
+                let next = numbers.len() as u32;
+                return Ok(*numbers.entry(place).or_insert(next));
+            }
+            place += 1;
+        }
+    };
+    (0..n).map(&mut draw).collect()
 }
 
 /// Draws the label of one more row after blocks of these sizes; the number of blocks stands for a new one.
@@ -89,7 +146,7 @@ pub fn draw_prior(
     seed: u64,
     cancel: &Cancel,
 ) -> Result<PriorDraw> {
-    let process = check_model(specification)?;
+    let law = check_model(specification)?;
     check_cells(specification)?;
     let specification = specification.clone().without_cells()?;
     let Named { name, parameters } = &specification.likelihood;
@@ -106,17 +163,8 @@ pub fn draw_prior(
         let reason = "it has no law of the number of words in a row";
         return Err(Error::not_supported("model", format!("{name} for sample_prior"), reason, "Poisson"));
     }
-    let state = learned(process.as_ref(), &mut generator)?;
-    let (mut sizes, mut labels) = (Vec::new(), Vec::with_capacity(n));
-    for _ in 0..n {
-        cancel.check()?;
-        let label = next_label(process.as_ref(), &sizes, &state, &mut generator);
-        if label == sizes.len() {
-            sizes.push(0);
-        }
-        sizes[label] += 1;
-        labels.push(label as u32);
-    }
+    let DrawnLabels { labels, learned } = draw_labels(&law, n, &mut generator, cancel)?;
+    let n_clusters = labels.iter().max().map_or(0, |&last| last as usize + 1);
     let too_far = |error: Error| match (error, value) {
         (Error::Numerical { .. }, Some((learned, value))) => {
             let message = format!("rows at the drawn {} of {value:e} are too far away", learned.name);
@@ -124,9 +172,9 @@ pub fn draw_prior(
         }
         (error, _) => error,
     };
-    let rows = draw_rows(likelihood.as_ref(), &labels, sizes.len(), &mut generator, cancel).map_err(too_far)?;
+    let rows = draw_rows(likelihood.as_ref(), &labels, n_clusters, &mut generator, cancel).map_err(too_far)?;
     let of_base = value.map(|(learned, value)| (learned.name, value));
-    let learned = process.traced(&state).into_iter().chain(of_base).collect();
+    let learned = learned.into_iter().chain(of_base).collect();
     Ok(PriorDraw { rows, n_columns, labels, learned })
 }
 

@@ -11,7 +11,7 @@ use crate::grounds::Grounds;
 use crate::mcmc::Start;
 use crate::mcmc::learned_base::{LearnedBase, traced};
 use crate::parallel::Cancel;
-use crate::process::{Partitions, ProcessState};
+use crate::process::{Hyperparameters, ProcessState};
 use crate::registry::{DefaultValue, Parameter, ParameterKind};
 use crate::rng::Generator;
 
@@ -103,8 +103,8 @@ pub trait Chains: Sync {
     /// Number of columns that the model sees.
     fn dimension(&self) -> usize;
 
-    /// The distribution over partitions.
-    fn process(&self) -> &dyn Partitions;
+    /// What chains hold besides labels.
+    fn process(&self) -> &dyn Hyperparameters;
 
     /// The labels with which all chains start, one per row.
     fn labels(&self) -> &[u32];
@@ -161,7 +161,7 @@ pub trait Chain: Send {
 /// Whether the state of a process and a learned value are possible for a chain, since files are not trusted.
 pub(super) fn is_sound(
     state: &ProcessState,
-    process: &dyn Partitions,
+    process: &dyn Hyperparameters,
     value: Option<f64>,
     learned: Option<&LearnedBase>,
 ) -> bool {

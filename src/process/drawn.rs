@@ -2,12 +2,12 @@
 //! 8.11).
 
 use crate::process::random_measure::RandomMeasure;
-use crate::process::{Partitions, ProcessState};
+use crate::process::{Hyperparameters, Partitions, ProcessState};
 use crate::rng::Draws;
 use crate::special::{ln_beta, ln_gamma};
 
 /// A process whose weights are pieces of a stick: w_k = v_k prod_{l<k} (1 - v_l), with independent v_k ~ Beta.
-pub trait Sticks: Partitions {
+pub trait Sticks: Hyperparameters {
     /// The prior Beta(a, b) of stick `k`, which counts from 0.
     fn stick(&self, k: usize, state: &ProcessState) -> (f64, f64);
 
@@ -75,6 +75,18 @@ pub fn draw_sticks(
         Stick::draw((a + count, b + behind), draws)
     };
     counts.iter().enumerate().map(draw).collect()
+}
+
+/// Log probability of labels with these counts, in the order of the sticks, with the sticks integrated out, nats:
+/// sum_k ln B(a_k + N_k, b_k + N_{>k}) - ln B(a_k, b_k). It depends on the order, unlike that of a partition.
+pub fn log_probability_of_labels(process: &dyn Sticks, counts: &[f64], state: &ProcessState) -> f64 {
+    let mut behind: f64 = counts.iter().sum();
+    let of_stick = |(k, count): (usize, &f64)| {
+        behind -= count;
+        let (a, b) = process.stick(k, state);
+        ln_beta(a + count, b + behind) - ln_beta(a, b)
+    };
+    counts.iter().enumerate().map(of_stick).sum()
 }
 
 /// log w_k of consecutive sticks, nats.

@@ -8,8 +8,8 @@ use crate::parameters::Parameters;
 use crate::process::concentration::CONCENTRATION;
 use crate::process::partitions::gamma_weights;
 use crate::process::{
-    Allocation, Concentration, Exchangeable, Occupancy, Partitions, Process, ProcessState, WeightSource, Weights,
-    point, refused,
+    Allocation, Concentration, Exchangeable, Hyperparameters, Occupancy, Partitions, Process, ProcessState,
+    WeightSource, Weights, point, refused,
 };
 use crate::registry::{DefaultValue, Entry, Parameter, ParameterKind};
 use crate::rng::Draws;
@@ -73,8 +73,8 @@ impl Weights for FiniteDirichlet {
         "finite"
     }
 
-    fn concentration(&self) -> Concentration {
-        Concentration::Fixed(self.concentration)
+    fn concentration(&self) -> Option<Concentration> {
+        Some(Concentration::Fixed(self.concentration))
     }
 
     fn is_nested(&self) -> bool {
@@ -147,8 +147,7 @@ impl FiniteDirichlet {
     }
 }
 
-/// Labels are summed out: a partition into K blocks has M! / (M - K)! labellings by M components (mathematics 8.1).
-impl Partitions for FiniteDirichlet {
+impl Hyperparameters for FiniteDirichlet {
     fn start(&self, augmented: bool) -> Result<ProcessState> {
         if augmented {
             return Err(Error::not_supported(
@@ -160,7 +159,10 @@ impl Partitions for FiniteDirichlet {
         }
         Ok(ProcessState { concentration: self.concentration, discount: 0.0, auxiliary: None })
     }
+}
 
+/// Labels are summed out: a partition into K blocks has M! / (M - K)! labellings by M components (mathematics 8.1).
+impl Partitions for FiniteDirichlet {
     fn log_join(&self, size: usize, _: &ProcessState) -> f64 {
         (size as f64 + self.share()).ln()
     }

@@ -9,7 +9,9 @@ use crate::process::beta::DISCOUNT;
 use crate::process::learned::{TwoParameters, counted};
 use crate::process::random_measure::{RandomMeasure, softplus};
 use crate::process::slice::slice_between;
-use crate::process::{Auxiliary, Concentration, Discount, Jumps, Occupancy, Partitions, Process, ProcessState};
+use crate::process::{
+    Auxiliary, Concentration, Discount, Hyperparameters, Jumps, Occupancy, Partitions, Process, ProcessState,
+};
 use crate::registry::{DefaultValue, Entry, Parameter, ParameterKind, Range};
 use crate::rng::Draws;
 use crate::special::ln_gamma_difference;
@@ -60,7 +62,7 @@ fn measure(state: &ProcessState) -> RandomMeasure {
     RandomMeasure { log_mass: state.concentration.ln(), discount: state.discount }
 }
 
-impl Partitions for NormalizedGeneralizedGamma {
+impl Hyperparameters for NormalizedGeneralizedGamma {
     fn start(&self, augmented: bool) -> Result<ProcessState> {
         let (concentration, discount) = self.0.start();
         let auxiliary = augmented.then(|| Auxiliary { log_u: 0.0, log_mass: concentration.ln() });
@@ -83,7 +85,9 @@ impl Partitions for NormalizedGeneralizedGamma {
     fn log_prior(&self, state: &ProcessState) -> f64 {
         self.0.log_prior(state)
     }
+}
 
+impl Partitions for NormalizedGeneralizedGamma {
     fn log_join(&self, size: usize, state: &ProcessState) -> f64 {
         measure(state).log_join(size)
     }

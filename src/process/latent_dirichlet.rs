@@ -89,8 +89,8 @@ impl Weights for LatentDirichlet {
         "documents"
     }
 
-    fn concentration(&self) -> Concentration {
-        Concentration::Fixed(self.concentration.unwrap_or(USUAL))
+    fn concentration(&self) -> Option<Concentration> {
+        Some(Concentration::Fixed(self.concentration.unwrap_or(USUAL)))
     }
 
     fn is_nested(&self) -> bool {

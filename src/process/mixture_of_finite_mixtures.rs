@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::parameters::Parameters;
 use crate::process::concentration::USUAL;
 use crate::process::partitions::gamma_weights;
-use crate::process::{Occupancy, Partitions, Process, ProcessState};
+use crate::process::{Hyperparameters, Occupancy, Partitions, Process, ProcessState};
 use crate::registry::{DefaultValue, Entry, Parameter, ParameterKind, Range};
 use crate::rng::Draws;
 use crate::special::{ln_gamma, ln_gamma_difference, log_sum_exp};
@@ -111,8 +111,7 @@ impl Process for MixtureOfFiniteMixtures {
     }
 }
 
-/// Labels and the number of components are summed out.
-impl Partitions for MixtureOfFiniteMixtures {
+impl Hyperparameters for MixtureOfFiniteMixtures {
     fn start(&self, augmented: bool) -> Result<ProcessState> {
         if augmented {
             return Err(Error::not_supported(
@@ -124,7 +123,10 @@ impl Partitions for MixtureOfFiniteMixtures {
         }
         Ok(ProcessState { concentration: self.concentration, discount: 0.0, auxiliary: None })
     }
+}
 
+/// Labels and the number of components are summed out.
+impl Partitions for MixtureOfFiniteMixtures {
     fn log_join(&self, size: usize, _: &ProcessState) -> f64 {
         (size as f64 + self.concentration).ln()
     }

@@ -51,11 +51,8 @@ pub struct Auxiliary {
     pub log_mass: f64,
 }
 
-/// A process as a distribution over partitions (mathematics 8.1 to 8.4). Blocks are nonempty; logarithms are in nats.
-///
-/// The probability of a partition is a function of N and K times a product over blocks. Given auxiliary values, the
-/// function depends on N alone. A constant factor per block is part of the product.
-pub trait Partitions: Process {
+/// What a chain of a process holds besides the labels: auxiliary values, and parameters that it learns.
+pub trait Hyperparameters: Process {
     /// Returns the state in which a chain starts, with learned parameters at their prior mean. With `augmented` it has
     /// auxiliary values, which become a draw after one update.
     ///
@@ -70,7 +67,7 @@ pub trait Partitions: Process {
     fn traced(&self, _state: &ProcessState) -> Vec<(&'static str, f64)> {
         Vec::new()
     }
-    /// Rebuilds a state from the values that [`Partitions::traced`] reported.
+    /// Rebuilds a state from the values that [`Hyperparameters::traced`] reported.
     ///
     /// # Errors
     /// [`crate::Error::Format`] if the values do not fit the process.
@@ -81,6 +78,13 @@ pub trait Partitions: Process {
     fn log_prior(&self, _state: &ProcessState) -> f64 {
         0.0
     }
+}
+
+/// A process as a distribution over partitions (mathematics 8.1 to 8.4). Blocks are nonempty; logarithms are in nats.
+///
+/// The probability of a partition is a function of N and K times a product over blocks. Given auxiliary values, the
+/// function depends on N alone. A constant factor per block is part of the product.
+pub trait Partitions: Hyperparameters {
     /// Log weight of joining a block of `size` other units, up to a constant shared with [`Partitions::log_open`].
     fn log_join(&self, size: usize, state: &ProcessState) -> f64;
     /// Log weight of opening a block in addition to `others`; minus infinity if no further block is possible.

@@ -13,8 +13,8 @@ use crate::process::random_measure::{LEAST_DISCOUNT, RandomMeasure, softplus};
 use crate::process::slice::slice_between;
 use crate::process::sticks::{break_sticks, modes, stick_source};
 use crate::process::{
-    Allocation, Auxiliary, Concentration, Discount, FreeSticks, Occupancy, Partitions, Process, ProcessState, Sticks,
-    WeightSource, Weights, point, refused,
+    Allocation, Auxiliary, Concentration, Discount, FreeSticks, Hyperparameters, Occupancy, Partitions, Process,
+    ProcessState, Sticks, WeightSource, Weights, point, refused,
 };
 use crate::registry::{DefaultValue, Entry, Feature, Parameter, ParameterKind, Range, Support};
 use crate::rng::Draws;
@@ -190,8 +190,8 @@ impl Weights for PitmanYor {
         "nested"
     }
 
-    fn concentration(&self) -> Concentration {
-        self.0.concentration
+    fn concentration(&self) -> Option<Concentration> {
+        Some(self.0.concentration)
     }
 
     fn is_nested(&self) -> bool {
@@ -233,7 +233,7 @@ impl Weights for PitmanYor {
     fn allocate(&self, counts: &[f64], _tail: f64, objective: Objective) -> Allocation {
         match objective {
             Objective::Variational => break_sticks(counts, 0.0, counts.len(), self.stick_of_fit()).allocation,
-            Objective::Map => modes(counts, counts.len(), self.0.start().0),
+            Objective::Map => modes(counts, counts.len(), (1.0, self.0.start().0)),
             Objective::Ml => point::maximum_likelihood(counts),
         }
     }
@@ -253,7 +253,7 @@ fn no_bound(name: &'static str, prior: &str) -> Error {
     )
 }
 
-impl Partitions for PitmanYor {
+impl Hyperparameters for PitmanYor {
     /// With a positive concentration the process is a normalized random measure of random mass (mathematics 8.2).
     /// Otherwise it has no auxiliary values.
     fn start(&self, augmented: bool) -> Result<ProcessState> {
@@ -281,7 +281,9 @@ impl Partitions for PitmanYor {
     fn log_prior(&self, state: &ProcessState) -> f64 {
         self.0.log_prior(state)
     }
+}
 
+impl Partitions for PitmanYor {
     fn log_join(&self, size: usize, state: &ProcessState) -> f64 {
         (size as f64 - state.discount).ln()
     }

@@ -81,24 +81,26 @@ pub(super) fn stick_source(
     })
 }
 
-/// The mode of `n_free` sticks with the prior Beta(1, `concentration`), which exists if the concentration is at least 1
-/// (mathematics 2g): v_k = N_k / (N_k + concentration - 1 + N_{>k}). If the denominator is zero, all values are equally
-/// good, and 0 is chosen.
-pub(super) fn modes(counts: &[f64], n_free: usize, concentration: f64) -> Allocation {
+/// The mode of `n_free` sticks with the prior Beta(a, b), which exists if both are at least 1 (mathematics 2g):
+/// v_k = (a - 1 + N_k) / (a - 1 + N_k + b - 1 + N_{>k}). If the denominator is zero, all values are equally good, and 0
+/// is chosen.
+pub(super) fn modes(counts: &[f64], n_free: usize, (a, b): (f64, f64)) -> Allocation {
     let (mut log_weights, mut log_left, mut log_prior) = (Vec::with_capacity(counts.len()), 0.0, 0.0);
+    let log_norm = if a == 1.0 { -b.ln() } else { ln_beta(a, b) };
     for (k, (&count, after)) in counts.iter().zip(behind(counts, 0.0)).enumerate() {
         if k >= n_free {
             log_weights.push(log_left);
             log_left = f64::NEG_INFINITY;
             continue;
         }
-        let off = after + (concentration - 1.0);
-        let total = count + off;
+        let (on, off) = (count + (a - 1.0), after + (b - 1.0));
+        let total = on + off;
         let (log_on, log_off) =
-            if total > 0.0 { ((count / total).ln(), (off / total).ln()) } else { (f64::NEG_INFINITY, 0.0) };
+            if total > 0.0 { ((on / total).ln(), (off / total).ln()) } else { (f64::NEG_INFINITY, 0.0) };
         log_weights.push(log_left + log_on);
         log_left += log_off;
-        log_prior += concentration.ln() + if concentration > 1.0 { (concentration - 1.0) * log_off } else { 0.0 };
+        let term = |exponent: f64, log: f64| if exponent > 0.0 { exponent * log } else { 0.0 };
+        log_prior += term(a - 1.0, log_on) + term(b - 1.0, log_off) - log_norm;
     }
     point::point_allocation(counts, log_weights, log_left.exp(), log_prior)
 }
@@ -127,17 +129,17 @@ pub(super) mod tests {
         /// Mathematics 2g: no other sticks have a larger `sum N_k log pi_k + log p(v)`.
         #[test]
         fn modes_are_the_best_sticks(
-            pairs in prop::collection::vec((0.0_f64..50.0, 0.01_f64..0.99), 1..9), alpha in 1.0_f64..20.0,
-            free in any::<bool>(),
+            pairs in prop::collection::vec((0.0_f64..50.0, 0.01_f64..0.99), 1..9),
+            a in prop_oneof![Just(1.0), 1.0_f64..5.0], b in 1.0_f64..20.0, free in any::<bool>(),
         ) {
             let (counts, sticks): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
             let n_free = counts.len() - usize::from(!free);
-            let best = modes(&counts, n_free, alpha);
+            let best = modes(&counts, n_free, (a, b));
             check(&best, &counts, 0.0)?;
             let (mut left, mut value) = (0.0, 0.0);
             for (k, (count, v)) in counts.iter().zip(&sticks).enumerate() {
                 if k < n_free {
-                    value += count * (left + v.ln()) + alpha.ln() + (alpha - 1.0) * (-v).ln_1p();
+                    value += count * (left + v.ln()) + (a - 1.0) * v.ln() + (b - 1.0) * (-v).ln_1p() - ln_beta(a, b);
                     left += (-v).ln_1p();
                 } else {
                     value += count * left;
@@ -180,11 +182,11 @@ pub(super) mod tests {
 
     #[test]
     fn sticks_without_rows_are_pruned_and_lose_nothing() {
-        let (with, without) = (modes(&[3.0, 0.0, 2.0, 0.0], 4, 1.0), modes(&[3.0, 2.0], 2, 1.0));
+        let (with, without) = (modes(&[3.0, 0.0, 2.0, 0.0], 4, (1.0, 1.0)), modes(&[3.0, 2.0], 2, (1.0, 1.0)));
         assert_eq!(with.expected_log_weights[1], f64::NEG_INFINITY);
         assert_eq!(with.expected_log_weights[3], f64::NEG_INFINITY);
         assert!((with.bound - without.bound).abs() < 1e-14);
         assert_eq!(with.leftover, 0.0);
-        assert_eq!(modes(&[0.0, 0.0], 2, 1.0).leftover, 1.0);
+        assert_eq!(modes(&[0.0, 0.0], 2, (1.0, 1.0)).leftover, 1.0);
     }
 }

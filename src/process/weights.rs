@@ -40,8 +40,8 @@ pub type WeightSource = Box<dyn Fn(&mut [f64], &mut Generator) + Send + Sync>;
 pub trait Weights: Process {
     /// Kind of bound that the ELBO is under this process. Only bounds of equal kind may be compared.
     fn bound(&self) -> &'static str;
-    /// The concentration.
-    fn concentration(&self) -> Concentration;
+    /// The concentration, if the process has one.
+    fn concentration(&self) -> Option<Concentration>;
     /// Whether units may belong to the components beyond K.
     fn has_tail(&self) -> bool {
         false

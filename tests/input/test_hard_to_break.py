@@ -57,6 +57,9 @@ def test_impossible_paths_are_model_file_errors(fit: sb.Fit, path: str) -> None:
         sb.load(path)
 
 
+PROCESS = '"process_parameters": {"concentration": 1.0, "sticks": null, "truncation": "nested"}'
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -79,8 +82,8 @@ def test_impossible_paths_are_model_file_errors(fit: sb.Fit, path: str) -> None:
         ('"concentration": 1.0', '"concentration": null'),
         ('"concentration": 1.0, ', ""),
         ('"concentration": 1.0', '"concentration": 1.0, "extra": 2.0'),
-        ('"process_parameters": {"concentration": 1.0, "truncation": "nested"}', '"process_parameters": {}'),
-        ('"process_parameters": {"concentration": 1.0, "truncation": "nested"}', '"process_parameters": []'),
+        (PROCESS, '"process_parameters": {}'),
+        (PROCESS, '"process_parameters": []'),
         ('"truncation": "nested"', '"truncation": "tail"'),
         ('"process": "DirichletProcess"', '"process": "DirichletProces"'),
         ('"likelihood": "Gaussian"', '"likelihood": "ZeroMeanGaussian"'),

@@ -155,14 +155,17 @@ def test_empty_component_of_truncated_sticks_costs_what_the_last_stick_takes() -
 
 
 @pytest.mark.parametrize("place", range(4))
-@pytest.mark.parametrize("process", ["nested", "tail"])
+@pytest.mark.parametrize("process", ["nested", "tail", "sticks_tail"])
 def test_empty_component_elsewhere(process: str, place: int) -> None:
-    """Number 11: inserted before a mass M it costs log (concentration + M) / concentration."""
+    """Number 11: inserted before a mass M it costs log B(a, b) / B(a, b + M), log (b + M) / b where a = 1."""
     case = make_case(8, process=process)
     widened = np.insert(case.responsibilities, place, 0.0, axis=1)
-    behind, concentration = case.responsibilities[:, place:].sum(), case.model.process.concentration
+    behind, (a, b) = (
+        case.responsibilities[:, place:].sum(),
+        case.model.process.sticks or (1.0, case.model.process.concentration),
+    )
     change = fit_from(replaced(case, responsibilities=widened)).elbo - fit_from(case).elbo
-    assert change == pytest.approx(np.log(concentration / (concentration + behind)), rel=1e-9)
+    assert change == pytest.approx(betaln(a, b + behind) - betaln(a, b), rel=1e-9)
 
 
 @pytest.mark.parametrize("process", [name for name in PROCESSES if name != "gamma_stick"])

@@ -1,6 +1,7 @@
 """`stickbreak.testing` itself: strategies respect their arguments, and every check finds its violation."""
 
 import dataclasses
+import inspect
 import subprocess
 import sys
 import textwrap
@@ -16,7 +17,9 @@ import stickbreak as sb
 from stickbreak import testing
 from stickbreak.model.likelihoods import Likelihood
 from stickbreak.model.processes import Process
-from stickbreak.testing import generators, laws
+from stickbreak.run.moves import Move
+from stickbreak.run.samplers import Sampler
+from stickbreak.testing import generators, laws, laws_of_draws
 
 ROWS = generators.clustered_rows(np.random.default_rng(0), 120, 2, 3)
 MODEL = sb.Mixture(likelihood=sb.Gaussian())
@@ -152,6 +155,12 @@ def test_problems_have_the_kinds_that_their_likelihood_knows(problem: testing.Pr
         (lambda: testing.problems(likelihoods=[sb.Bernoulli], kinds=["collinear"]), "kinds"),
         (lambda: testing.sample_weights(5, zeros="no"), "zeros"),
         (lambda: testing.algorithms(n=5, n_components=0), "n_components"),
+        (lambda: testing.algorithms(n=5, n_components=1, kinds=[sb.KdTree]), "kinds"),
+        (lambda: testing.problems(moves="all"), "moves"),
+        (lambda: testing.samplers(n=0), "n"),
+        (lambda: testing.topic_models(n_topics=0), "n_topics"),
+        (lambda: testing.documents(0, 3), "n"),
+        (lambda: testing.documents(3, 1), "n_words"),
         (lambda: testing.check_permutation(MODEL, ROWS, sb.Memoized(batches=2)), "algorithm"),
     ],
 )
@@ -159,6 +168,22 @@ def test_bad_arguments_are_named(call: Callable[[], object], argument: str) -> N
     with pytest.raises((sb.InvalidArgument, sb.InvalidType)) as caught:
         call()
     assert caught.value.argument == argument
+
+
+@pytest.mark.parametrize("kind", Move.__subclasses__())
+def test_every_move_is_drawn(kind: type[Move]) -> None:
+    assert some(testing.moves(), lambda drawn: kind in map(type, drawn) and len(drawn) > 1)
+    assert some(testing.problems(moves=True), lambda problem: kind in map(type, problem.algorithm.moves))
+
+
+@pytest.mark.parametrize("kind", Sampler.__subclasses__())
+def test_every_sampler_is_drawn(kind: type[Sampler]) -> None:
+    assert some(testing.samplers(n=4), lambda sampler: type(sampler) is kind)
+
+
+def test_every_algorithm_is_drawn() -> None:
+    for kind in (sb.Full, sb.Memoized, sb.Stochastic):
+        assert type(some(testing.algorithms(n=9, n_components=2, kinds=[kind]), lambda _: True)) is kind
 
 
 NEW_LIKELIHOOD = """
@@ -295,6 +320,91 @@ def test_a_bit_that_depends_on_the_threads_is_found(monkeypatch: pytest.MonkeyPa
     message = raised(testing.check_determinism)
     assert "with threads=3 against threads=1" in message
     assert "the same seed gives the same bits" in message
+
+
+def test_moves_that_promise_more_than_they_gain_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    history = sb.Fit.history.fget
+    added = 0.0
+
+    def doctored(fit: sb.Fit) -> list[sb.Record]:
+        more = [dataclasses.replace(report, gain=report.gain + added) for report in one]
+        return [dataclasses.replace(record, moves=[*record.moves, *more]) for record in history(fit)]
+
+    one = sb.fit(MODEL, ROWS, sb.Memoized(moves=(sb.Birth(),), max_passes=3)).history[0].moves[:1]
+    testing.check_gains(MODEL, ROWS)
+    monkeypatch.setattr(sb.Fit, "history", property(doctored))
+    added = 1e4
+    assert "whose moves gain" in raised(testing.check_gains)
+    added = -1e9
+    assert "the gain of the moves of pass" in raised(testing.check_gains)
+
+
+def test_a_tree_that_is_not_its_rows_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(laws, "KdTree", lambda **_: sb.KdTree(depth=0, expand_every=9, refine=False))
+    assert "of an opened tree" in raised(testing.check_opened_tree)
+
+
+FEW = ROWS[:6]
+
+
+def raised_by_draws(monkeypatch: pytest.MonkeyPatch, change: Callable[[Any], None]) -> str:
+    """What the check says of traces whose arrays are changed."""
+    sample = laws_of_draws.sample
+
+    def doctored(*args: Any, **kwds: Any) -> sb.Trace:
+        trace = sample(*args, **kwds)
+        change(trace)
+        return trace
+
+    monkeypatch.setattr(laws_of_draws, "sample", doctored)
+    with pytest.raises(AssertionError) as caught:
+        testing.check_draws(MODEL, FEW, sb.CollapsedGibbs())
+    return str(caught.value)
+
+
+def test_labels_out_of_order_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def change(trace: Any) -> None:
+        monkeypatch.setattr(sb.Trace, "partitions", 1 + trace.partitions)
+
+    assert "first appearance" in raised_by_draws(monkeypatch, change)
+
+
+def test_a_joint_that_changes_by_the_draw_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def change(trace: Any) -> None:
+        slope = 1e-3 * np.arange(trace.log_joint.size).reshape(trace.log_joint.shape)
+        monkeypatch.setattr(sb.Trace, "log_joint", trace.log_joint + slope)
+
+    assert "drawn again" in raised_by_draws(monkeypatch, change)
+
+
+def test_draws_that_depend_on_the_threads_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    sample = laws_of_draws.sample
+
+    def doctored(*args: Any, threads: int, seed: int, **kwds: Any) -> sb.Trace:
+        return sample(*args, threads=threads, seed=seed + threads, **kwds)
+
+    monkeypatch.setattr(laws_of_draws, "sample", doctored)
+    with pytest.raises(AssertionError, match="with threads=2 against threads=1"):
+        testing.check_draws(MODEL, FEW)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "said"),
+    [
+        ("topics", lambda topics: 1.01 * topics, "the sum of the topics"),
+        ("counts", lambda counts: counts + 1.0, "the sum of the counts"),
+        ("history", lambda history: history[::-1], "the objective after pass"),
+    ],
+)
+def test_unsound_topics_are_found(monkeypatch: pytest.MonkeyPatch, name: str, change: Any, said: str) -> None:
+    declared = inspect.getattr_static(sb.TopicFit, name)
+    value = declared.fget if isinstance(declared, property) else declared.func
+    counts = np.random.default_rng(1).poisson(3.0, size=(20, 6))
+    model = sb.TopicModel(sb.LatentDirichlet(2))
+    testing.check_topics(model, counts)
+    monkeypatch.setattr(sb.TopicFit, name, property(lambda fit: change(value(fit))))
+    with pytest.raises(AssertionError, match=said):
+        testing.check_topics(model, counts)
 
 
 def test_visible_bits_tell_fits_apart() -> None:

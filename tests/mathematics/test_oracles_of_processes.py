@@ -17,6 +17,9 @@ PROCESSES: dict[str, Process] = {
     "pitman_yor": StickBreaking(0.8, 0.35),
     "truncated_stick": TruncatedStick(1.3),
     "tail": TailedStick(1.3),
+    "sticks_nested": StickBreaking(1.3, first=2.2),
+    "sticks_truncated": TruncatedStick(1.3, first=0.4),
+    "sticks_tail": TailedStick(1.3, first=2.2),
     "finite": FiniteSymmetricDirichlet(2.1),
     "gamma_nested": GammaConcentration(StickBreaking, 1.5, 0.7),
     "gamma_truncated": GammaConcentration(TruncatedStick, 1.5, 0.7),
@@ -117,6 +120,22 @@ def test_hard_labels_have_the_probability_of_their_partition() -> None:
         behind = np.cumsum(order[::-1])[::-1]
         terms.append(process.collapsed(np.array(order, float)) + np.log((1.3 + behind) / behind).sum())
     assert logsumexp(terms) == pytest.approx(evidence.log_ewens(sizes, 1.3), rel=1e-11)
+
+
+@pytest.mark.parametrize(("first", "rest"), [(1.0, 1.3), (2.2, 0.7), (0.4, 3.0)])
+def test_partitions_of_sticks(first: float, rest: float) -> None:
+    """They sum to one, are Ewens' at first = 1, and are sums of exp L* over the places of their blocks."""
+    sizes = [np.bincount(labels).tolist() for labels in evidence.set_partitions(5)]
+    logs = [evidence.log_partition_of_sticks(of_blocks, first, rest) for of_blocks in sizes]
+    assert logsumexp(logs) == pytest.approx(0.0, abs=1e-12)
+    if first == 1.0:
+        np.testing.assert_allclose(logs, [evidence.log_ewens(of_blocks, rest) for of_blocks in sizes], atol=1e-12)
+    process, terms = StickBreaking(rest, first=first), []
+    for places in itertools.permutations(range(120), 2):
+        counts = np.zeros(120)
+        counts[list(places)] = 3.0, 2.0
+        terms.append(process.collapsed(counts))
+    assert logsumexp(terms) == pytest.approx(evidence.log_partition_of_sticks([3, 2], first, rest), rel=1e-4)
 
 
 def test_one_block_of_a_pitman_yor_process() -> None:

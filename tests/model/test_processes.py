@@ -97,6 +97,54 @@ def test_point_estimates_of_a_pitman_yor_process() -> None:
         np.testing.assert_allclose(found.weights, fit.weights, rtol=1e-10)
 
 
+# Sticks
+
+
+@pytest.mark.parametrize("sticks", [(2.2, 0.7), (0.4, 3.0), (1.0, 2.0)])
+@pytest.mark.parametrize("truncation", ["nested", "stick", "tail"])
+def test_sticks_of_any_beta_prior(truncation: str, sticks: tuple[float, float]) -> None:
+    """Pass by pass as the oracle, below the evidence, and with a = 1 the Dirichlet process."""
+    case = with_process(make_case(9, weighted=True), sb.DirichletProcess(sticks=sticks, truncation=truncation))
+    expected = engines.fit_full(case.rows, case.responsibilities, case.mixture, 5, None, case.weights)
+    fit = fit_from(case, passes(5))
+    np.testing.assert_allclose([each.elbo for each in fit.history], [each.elbo for each in expected[1:]], rtol=1e-9)
+    few = with_process(make_case(2, n=6, dimension=2, n_components=3), case.model.process)
+    exact = evidence.log_evidence(few.rows, few.mixture.likelihood, few.mixture.process, 3)
+    assert exact - 10.0 < fit_from(few, passes(30)).elbo <= exact + 1e-9
+    if sticks[0] == 1.0:
+        same = with_process(case, sb.DirichletProcess(sticks[1], truncation=truncation))
+        assert fit_from(same, passes(5)).elbo == fit.elbo
+        assert fit.concentration == sticks[1]
+
+
+def test_moves_under_sticks_are_judged_by_their_bound() -> None:
+    """Three clusters in eight pieces come together, and the bound of the fit is that of its own responsibilities."""
+    rng = np.random.default_rng(3)
+    rows = np.concatenate([rng.normal(mean, 1.0, (60, 2)) for mean in (-8.0, 0.0, 8.0)])
+    for truncation in ("nested", "tail"):
+        model = sb.Mixture(sb.Gaussian(), process=sb.DirichletProcess(sticks=(2.0, 3.0), truncation=truncation))
+        fit = sb.fit(model, rows, sb.Memoized(moves=(sb.Birth(), sb.Merge(), sb.Delete())), n_components=8)
+        assert fit.n_components == 3
+        bounds = [record.elbo for record in fit.history]
+        assert (np.diff(bounds) >= -1e-8 * np.abs(bounds[1:])).all()
+
+
+def test_prior_sticks_give_labels_their_probabilities() -> None:
+    """The numbers of clusters of 4 rows: the means over 3,000 draws are within 5 standard errors of the oracle's."""
+    sticks = (2.0, 3.0)
+    likelihood = sb.KnownCovarianceGaussian(covariance=[[1.0]], mean=[0.0], mean_precision=1.0)
+    model = sb.Mixture(likelihood, process=sb.DirichletProcess(sticks=sticks))
+    found = np.array([sb.sample_prior(model, 4, seed=seed).labels.max() + 1 for seed in range(3000)])
+    probabilities = np.zeros(5)
+    for labels in evidence.set_partitions(4):
+        sizes = np.bincount(labels).tolist()
+        probabilities[len(sizes)] += np.exp(evidence.log_partition_of_sticks(sizes, *sticks))
+    assert probabilities.sum() == pytest.approx(1.0, abs=1e-12)
+    for k in range(1, 5):
+        error = np.sqrt(probabilities[k] * (1 - probabilities[k]) / len(found))
+        assert abs(np.mean(found == k) - probabilities[k]) < 5 * error
+
+
 # The tail
 
 
@@ -116,7 +164,7 @@ def test_count_of_the_tail(sparsity: int | None) -> None:
 def test_only_a_tail_has_a_count_and_a_column(process: str) -> None:
     case = make_case(7, process=process)
     fit = fit_from(case, passes(3))
-    if process == "tail":
+    if PROCESSES[process].bound == "tail":
         assert fit.tail_count > 0.0
         assert fit.predict_proba(case.rows, tail=True).shape == (60, 5)
     else:
@@ -170,7 +218,7 @@ def test_released_component_leaves_every_answer(seed: int) -> None:
 
 
 @pytest.mark.parametrize("n_passes", [0, 1])
-@pytest.mark.parametrize("process", [name for name in PROCESSES if name != "tail"])
+@pytest.mark.parametrize("process", [name for name, kind in PROCESSES.items() if kind.bound != "tail"])
 def test_start_from_a_fit_with_a_tail(process: str, n_passes: int, tmp_path: Path) -> None:
     """A fit continues with the tail of its start only under the same prior, in memory or from a file."""
     case = make_case(9, n=50, n_components=2, process="tail", concentration=TAIL)

@@ -2,7 +2,7 @@
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from scipy import stats
@@ -60,20 +60,47 @@ class Marginals:
         return sum(self.of(np.flatnonzero(assigned == block).tolist()) for block in np.unique(assigned))
 
 
-def log_evidence_dirichlet_process(
-    rows: Array, likelihood: Likelihood, concentration: float, discount: float = 0.0
+def log_evidence_of_partitions(
+    rows: Array, likelihood: Likelihood, log_prior: Callable[[Sequence[int]], float]
 ) -> float:
-    """Exact log p(X) of a Dirichlet-process or Pitman-Yor mixture."""
+    """Exact log p(X) of a mixture, from the log probabilities of partitions in blocks of given sizes."""
     marginals = Marginals(rows, likelihood)
     terms = [
-        log_ewens(np.bincount(labels).tolist(), concentration, discount) + marginals.of_partition(labels)
-        for labels in set_partitions(len(rows))
+        log_prior(np.bincount(labels).tolist()) + marginals.of_partition(labels) for labels in set_partitions(len(rows))
     ]
     return float(logsumexp(terms))
 
 
+def log_evidence_dirichlet_process(
+    rows: Array, likelihood: Likelihood, concentration: float, discount: float = 0.0
+) -> float:
+    """Exact log p(X) of a Dirichlet-process or Pitman-Yor mixture."""
+    return log_evidence_of_partitions(rows, likelihood, lambda sizes: log_ewens(sizes, concentration, discount))
+
+
 # Logarithms of concentrations at equal distances, between which all Gamma priors here have their mass.
 LOG_CONCENTRATIONS = np.linspace(-40.0, 12.0, 391)
+
+
+def log_partition_of_sticks(sizes: Sequence[int], first: float, rest: float) -> float:
+    """Return log p(partition) under sticks v_k ~ Beta(first, rest), all k.
+
+    With f(S) the probability that the blocks S come at a stick or behind it, f(S) = E (1 - v)^N f(S) + sum over blocks
+    b of E v^n_b (1 - v)^(N - n_b) f(S without b), where N counts the rows of S.
+    """
+    found: dict[frozenset[int], float] = {frozenset(): 0.0}
+    for count in range(1, len(sizes) + 1):
+        for chosen in map(frozenset, itertools.combinations(range(len(sizes)), count)):
+            n = sum(sizes[block] for block in chosen)
+            terms = [
+                betaln(first + sizes[block], rest + n - sizes[block]) + found[chosen - {block}] for block in chosen
+            ]
+            found[chosen] = float(
+                logsumexp(terms)
+                - betaln(first, rest)
+                - np.log(-np.expm1(betaln(first, rest + n) - betaln(first, rest)))
+            )
+    return found[frozenset(range(len(sizes)))]
 
 
 def log_mean_over_gamma(given: Array, shape: float, rate: float) -> float:
@@ -146,5 +173,9 @@ def log_evidence(rows: Array, likelihood: Likelihood, process: Process, n_compon
     if isinstance(process, GammaConcentration):
         return log_evidence_gamma(rows, likelihood, process.shape, process.rate)
     assert isinstance(process, StickBreaking | TailedStick)
+    if process.first != 1.0:
+        return log_evidence_of_partitions(
+            rows, likelihood, lambda sizes: log_partition_of_sticks(sizes, process.first, process.concentration)
+        )
     discount = process.discount if isinstance(process, StickBreaking) else 0.0
     return log_evidence_dirichlet_process(rows, likelihood, process.concentration, discount)

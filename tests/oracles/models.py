@@ -270,16 +270,16 @@ class Process(ABC):
 
 class StickBreaking(Process):
     """Dirichlet process (mathematics 2a), or with a discount Pitman-Yor process (2e), with the nested truncation
-    q(z_n > K) = 0: v_k ~ Beta(1 - d, concentration + k d).
+    q(z_n > K) = 0: v_k ~ Beta(1 - d, concentration + k d), or Beta(first - d, ...) for sticks of a general Beta prior.
     """
 
-    def __init__(self, concentration: float, discount: float = 0.0) -> None:
-        self.concentration, self.discount = concentration, discount
+    def __init__(self, concentration: float, discount: float = 0.0, first: float = 1.0) -> None:
+        self.concentration, self.discount, self.first = concentration, discount, first
 
     def prior(self, n_components: int) -> Array:
         """The parameters of the sticks a priori, one row each."""
         places = np.arange(1, n_components + 1)
-        first = np.full(n_components, 1 - self.discount)
+        first = np.full(n_components, self.first - self.discount)
         return np.column_stack([first, self.concentration + self.discount * places])
 
     def update(self, counts: Array) -> Array:

@@ -23,21 +23,21 @@ class TruncatedStick(Process):
     The bound is that of the truncated process, and no lower bound of the evidence of the Dirichlet process.
     """
 
-    def __init__(self, concentration: float) -> None:
-        self.concentration = concentration
+    def __init__(self, concentration: float, first: float = 1.0) -> None:
+        self.concentration, self.first = concentration, first
 
     def update(self, counts: Array) -> Array:
-        return np.column_stack([1 + counts[:-1], self.concentration + counts_behind(counts)[:-1]])
+        return np.column_stack([self.first + counts[:-1], self.concentration + counts_behind(counts)[:-1]])
 
     def expected_log_weights(self, eta: Array) -> Array:
         log_stick, log_rest = expected_log_sticks(eta)
         return np.append(log_stick, 0.0) + np.append(0.0, np.cumsum(log_rest))
 
     def kl(self, eta: Array) -> float:
-        return sum(dirichlet_kl(parameters, np.array([1.0, self.concentration])) for parameters in eta)
+        return sum(dirichlet_kl(parameters, np.array([self.first, self.concentration])) for parameters in eta)
 
     def collapsed(self, counts: Array) -> float:
-        return float((betaln(*self.update(counts).T) - betaln(1, self.concentration)).sum())
+        return float((betaln(*self.update(counts).T) - betaln(self.first, self.concentration)).sum())
 
     def expected_weights(self, eta: Array) -> Array:
         proportion = np.append(eta[:, 0] / eta.sum(1), 1.0)
@@ -52,10 +52,10 @@ class TailedStick(Process):
 
     has_tail = True
 
-    def __init__(self, concentration: float) -> None:
-        self.concentration = concentration
-        self.log_stick = float(digamma(1.0) - digamma(1.0 + concentration))
-        self.log_rest = float(digamma(concentration) - digamma(1.0 + concentration))
+    def __init__(self, concentration: float, first: float = 1.0) -> None:
+        self.concentration, self.first = concentration, first
+        self.log_stick = float(digamma(first) - digamma(first + concentration))
+        self.log_rest = float(digamma(concentration) - digamma(first + concentration))
 
     @property
     def tail_log_weight(self) -> float:
@@ -63,17 +63,17 @@ class TailedStick(Process):
         return self.log_stick - float(np.log(-np.expm1(self.log_rest)))
 
     def update(self, counts: Array) -> Array:
-        return np.column_stack([1 + counts[:-1], self.concentration + counts_behind(counts)[:-1]])
+        return np.column_stack([self.first + counts[:-1], self.concentration + counts_behind(counts)[:-1]])
 
     def expected_log_weights(self, eta: Array) -> Array:
         log_stick, log_rest = expected_log_sticks(eta)
         return np.append(log_stick, self.tail_log_weight) + np.append(0.0, np.cumsum(log_rest))
 
     def kl(self, eta: Array) -> float:
-        return sum(dirichlet_kl(parameters, np.array([1.0, self.concentration])) for parameters in eta)
+        return sum(dirichlet_kl(parameters, np.array([self.first, self.concentration])) for parameters in eta)
 
     def collapsed(self, counts: Array) -> float:
-        sticks = (betaln(*self.update(counts).T) - betaln(1, self.concentration)).sum()
+        sticks = (betaln(*self.update(counts).T) - betaln(self.first, self.concentration)).sum()
         return float(sticks + counts[-1] * self.tail_log_weight)
 
     def expected_weights(self, eta: Array) -> Array:

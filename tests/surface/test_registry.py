@@ -25,6 +25,7 @@ TYPES: dict[str, Any] = {
     "number or beta": {float, sb.Beta},
     "number or vector": {ArrayLike},
     "number or matrix": {ArrayLike},
+    "pair": {tuple[float, float]},
     "vector": {ArrayLike},
     "matrix": {ArrayLike},
     "integer": {int},
@@ -59,8 +60,9 @@ def outside(rule: dict[str, Any]) -> Iterator[Any]:
         yield from ("", "unheard of")
     elif "range" in rule:
         least, greatest = rule["range"]
-        yield from (math.nextafter(least, -math.inf), -math.inf, math.inf)
-        yield greatest if rule["below"] else math.nextafter(greatest, math.inf)
+        numbers = [math.nextafter(least, -math.inf), -math.inf, math.inf]
+        numbers.append(greatest if rule["below"] else math.nextafter(greatest, math.inf))
+        yield from ((number, 1.0) for number in numbers) if rule["kind"] == "pair" else numbers
 
 
 @pytest.mark.parametrize(("name", "entry"), ENTRIES)

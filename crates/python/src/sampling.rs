@@ -301,10 +301,11 @@ impl SampledModel {
     #[getter]
     fn names(&self) -> PyResult<Vec<&'static str>> {
         let names = || {
-            let law = self.grounds.specification.partitions()?;
-            let state = law.start(law.augments())?;
+            let law = self.grounds.specification.law()?;
+            let of_process = law.hyperparameters();
+            let state = of_process.start(of_process.augments())?;
             let of_base = self.grounds.specification.learned.map(|learned| learned.name);
-            Ok(law.traced(&state).into_iter().map(|(name, _)| name).chain(of_base).collect())
+            Ok(of_process.traced(&state).into_iter().map(|(name, _)| name).chain(of_base).collect())
         };
         caught(|| names().map_err(|error: Error| to_python(&error)))
     }

@@ -150,17 +150,16 @@ impl FitState {
         write(py, &done(|| self.fitted.components())?)
     }
 
-    /// A number, or the shape and the rate of its posterior.
+    /// A number, or the shape and the rate of its posterior; `None` for sticks without one.
     #[getter]
     fn concentration<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let (posterior, prior) = done(|| {
             Ok((self.fitted.allocation()?.concentration, self.fitted.specification.weights()?.concentration()))
         })?;
-        match (posterior, prior) {
-            (Some(gamma), _) | (None, Concentration::Unknown(gamma)) => {
-                (gamma.shape, gamma.rate).into_pyobject(py).map(Bound::into_any)
-            }
-            (None, Concentration::Fixed(value)) => Ok(value.into_pyobject(py)?.into_any()),
+        match posterior.map(Concentration::Unknown).or(prior) {
+            Some(Concentration::Unknown(gamma)) => (gamma.shape, gamma.rate).into_pyobject(py).map(Bound::into_any),
+            Some(Concentration::Fixed(value)) => Ok(value.into_pyobject(py)?.into_any()),
+            None => Ok(py.None().into_bound(py)),
         }
     }
 

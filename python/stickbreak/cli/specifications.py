@@ -222,7 +222,7 @@ _TYPES: tuple[tuple[set[str], Any], ...] = (
     ({"word"}, click.STRING),
     ({"integer"}, click.INT),
     (_NUMBER, click.FLOAT),
-    (_NUMBER | {"number or vector", "number or matrix", "vector", "matrix"}, Numbers()),
+    (_NUMBER | {"pair", "number or vector", "number or matrix", "vector", "matrix"}, Numbers()),
 )
 
 

@@ -32,20 +32,29 @@ class DirichletProcess(Process):
     ----------
     concentration : float or Gamma
         :math:`\alpha > 0`, 1e-300 to 1e300. A priori n rows occupy about :math:`\alpha \log(1 + n / \alpha)`
-        components. With a `Gamma` prior its posterior is `Fit.concentration` ([1]_, appendix).
+        components. With a `Gamma` prior its posterior is `Fit.concentration` ([1]_, appendix). It keeps its default if
+        `sticks` is given.
     truncation : {"nested", "stick", "tail"}
         How the variational family is truncated at K components. "nested" sets :math:`q(z_n > K) = 0` and leaves later
         sticks at their prior ([2]_, section 2). An empty component at the end changes nothing, so bounds of different K
         compare. "stick" sets :math:`v_K = 1` [1]_. Its bound belongs to the truncated process and does not compare with
         the others. "tail" lets rows belong to the components beyond K, which stay at their prior [3]_. Its bound is at
-        least that of "nested".
+        least that of "nested" under the same base measure, which it does not estimate.
+    sticks : tuple of two floats, optional
+        a and b of a prior Beta(a, b) of every :math:`v_k`, 1e-3 to 1e6 each ([3]_, section 5). None is Beta(1,
+        concentration). With a < 1 small components come among large ones. With a > 1 several large ones are expected,
+        so that a fit may divide one cluster among copies. Unless a is 1 the process is not a Dirichlet process: its
+        partitions have no closed probabilities. So only `BlockedGibbs` and `Slice` sample it, their `Trace` refuses
+        what needs weights of clusters (`predict`, `log_predictive`, `density`, `sample_parameters`, `log_likelihood`),
+        and `Fit.concentration` is None.
 
     Raises
     ------
     InvalidType
-        A parameter is neither a number nor a `Gamma`, or not a word.
+        A parameter is neither a number nor a `Gamma`, or not a word, or `sticks` are no numbers.
     InvalidArgument
-        `concentration` is not positive, or too small or large, or `truncation` is unknown.
+        `concentration` is not positive, or too small or large, `truncation` is unknown, or `sticks` are not two
+        positive numbers, or are given beside a `concentration` other than 1.
     NotSupported
         `concentration` is a `Gamma` and `truncation` is "tail", where the posterior of the concentration is not a
         Gamma.
@@ -66,11 +75,14 @@ class DirichletProcess(Process):
     DirichletProcess(concentration=2.0, truncation='nested')
     >>> sb.DirichletProcess(concentration=sb.Gamma(1, 1), truncation="stick")
     DirichletProcess(concentration=Gamma(shape=1.0, rate=1.0), truncation='stick')
+    >>> sb.DirichletProcess(sticks=(2, 3)).sticks
+    (2.0, 3.0)
     """
 
     concentration: float | Gamma = 1.0
     _: KW_ONLY
     truncation: Literal["nested", "stick", "tail"] = "nested"
+    sticks: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)

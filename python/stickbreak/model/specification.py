@@ -79,9 +79,11 @@ class Specification:
         """Make the specification that the core calls `name`, using a subclass of this class."""
         for kind in cls.__subclasses__():
             if kind._name == name:
-                # All parameters are required: a default for a missing one would give a different model.
-                rules = kind._entry["parameters"]
-                return kind(**{field: _from_core(parameters[field], rule) for field, rule in rules.items()})
+                # All parameters are required: a default for a missing one would give a different model. Earlier
+                # versions knew no pairs.
+                rules = kind._entry["parameters"].items()
+                given = {field: rule for field, rule in rules if rule["kind"] != "pair" or field in parameters}
+                return kind(**{field: _from_core(parameters[field], rule) for field, rule in given.items()})
         known = [kind._name for kind in cls.__subclasses__()]
         hint = checks.did_you_mean(name, known) or f"it knows {', '.join(known)}"
         raise NotSupported(f"this version of stickbreak knows no {cls.__name__.lower()} called {name!r}; {hint}")
@@ -111,15 +113,19 @@ def _remade(kind: type[Specification], parameters: dict[str, Any]) -> Specificat
 
 
 def _to_core(value: Any) -> Any:
-    # A prior of a number is passed as the array of its two parameters, a flag as 0 or 1.
+    # A pair, and a prior of a number, are passed as the array of two numbers, a flag as 0 or 1.
     if isinstance(value, Gamma):
         return np.array([value.shape, value.rate])
     if isinstance(value, Beta):
         return np.array([value.a, value.b])
+    if isinstance(value, tuple):
+        return np.array(value)
     return float(value) if isinstance(value, bool) else value
 
 
 def _from_core(value: Any, rule: dict[str, Any]) -> Any:
+    if rule["kind"] == "pair" and value is not None:
+        return tuple(value.tolist())
     if rule["kind"] == "flag":  # the core keeps every number as a float
         return bool(value)
     if rule["kind"] == "integer":
@@ -132,7 +138,7 @@ def _from_core(value: Any, rule: dict[str, Any]) -> Any:
 
 def _converted(
     argument: str, value: object, rule: dict[str, Any]
-) -> str | int | float | Gamma | Beta | NDArray[np.float64] | None:
+) -> str | int | float | Gamma | Beta | tuple[float, float] | NDArray[np.float64] | None:
     kind, follows_data = rule["kind"], not rule["required"] and (rule["default"] is None or rule["estimated"])
     if value is None and follows_data:
         return None
@@ -145,9 +151,22 @@ def _converted(
     if kind == "integer":
         least, greatest = rule["range"]
         return checks.integer(argument, value, minimum=least, maximum=greatest)
+    if kind == "pair":
+        return _pair(argument, value)
     if kind == "number" and rule["default"] is not None:
         return _number(argument, value, rule, or_none=follows_data)
     return _number_or_array(argument, value, kind, follows_data)
+
+
+def _pair(argument: str, value: object) -> tuple[float, float]:
+    """Return two numbers; the core checks their range."""
+    allowed = "two numbers, or None"
+    if isinstance(value, Gamma | Beta):
+        raise checks.invalid_type(argument, checks.describe(value), allowed)
+    array = np.asarray(numeric(value, argument, allowed), dtype=np.float64)
+    if array.shape != (2,):
+        raise checks.invalid_argument(argument, f"numbers of shape {array.shape}", allowed)
+    return float(array[0]), float(array[1])
 
 
 def _number_or_array(argument: str, value: object, kind: str, follows_data: bool) -> float | NDArray[np.float64]:

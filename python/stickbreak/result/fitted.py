@@ -116,8 +116,8 @@ class Fitted:
         return model
 
     @property
-    def concentration(self) -> float | Gamma:
-        """The concentration of the process, or its `Gamma` posterior if it had a `Gamma` prior."""
+    def concentration(self) -> float | Gamma | None:
+        """The concentration of the process, or its `Gamma` posterior if it had a `Gamma` prior; None without one."""
         found = self._state.concentration
         return Gamma._of_posterior(*found) if isinstance(found, tuple) else found
 

@@ -123,7 +123,8 @@ class Slice(Sampler):
     Raises
     ------
     NumericalError
-        While sampling: a sweep needs more than 1,000,000 components, under a random measure with many small jumps.
+        While sampling: a sweep needs more than 1,000,000 components, under a random measure with many small jumps or a
+        concentration of about 1e6 and more.
 
     References
     ----------

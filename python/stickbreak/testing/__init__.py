@@ -1,7 +1,7 @@
 """Tests of mixtures by general laws instead of examples: hypothesis strategies and checks.
 
-The strategies draw models, data, weights and algorithms. The checks state laws that hold for any fit. They need the
-package hypothesis: ``pip install 'stickbreak[testing]'``.
+The strategies draw models, data, weights, algorithms, moves, trees and samplers. The checks state laws that hold for
+any fit, any draws and any topics. They need the package hypothesis: ``pip install 'stickbreak[testing]'``.
 
 >>> from hypothesis import given, settings
 >>> from stickbreak.testing import Problem, check_laws, problems
@@ -25,12 +25,16 @@ from stickbreak.testing.laws import (
     FitOptions,
     check_additive_summaries,
     check_determinism,
+    check_gains,
     check_laws,
     check_monotone_bound,
+    check_opened_tree,
     check_permutation,
     check_recomputed_elbo,
 )
+from stickbreak.testing.laws_of_draws import check_draws, check_topics
 from stickbreak.testing.problem import Problem, problems
+from stickbreak.testing.runs import documents, moves, samplers, topic_models, trees
 from stickbreak.testing.strategies import algorithms, likelihoods, models, processes, rows, sample_weights
 
 __all__ = [
@@ -39,15 +43,24 @@ __all__ = [
     "algorithms",
     "check_additive_summaries",
     "check_determinism",
+    "check_draws",
+    "check_gains",
     "check_laws",
     "check_monotone_bound",
+    "check_opened_tree",
     "check_permutation",
     "check_recomputed_elbo",
+    "check_topics",
+    "documents",
     "likelihoods",
     "models",
+    "moves",
     "problems",
     "processes",
     "rows",
     "sample_weights",
+    "samplers",
+    "topic_models",
+    "trees",
     "visible_bits",
 ]

@@ -81,6 +81,7 @@ VARIANTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
         {"truncation": "tail"},
         {"concentration": Gamma(2.0, 1.0)},
         {"truncation": "stick", "concentration": Gamma(1.0, 0.5)},
+        {"sticks": (2.0, 3.0), "concentration": 1.0},
     ),
     "SphericalGaussian": (
         {},

@@ -7,6 +7,7 @@ the package. No check uses a formula of a likelihood or process, so each holds f
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
@@ -20,6 +21,9 @@ from stickbreak.model.mixture import Mixture
 from stickbreak.result.fit import Fit
 from stickbreak.run.algorithms import Full, Memoized
 from stickbreak.run.fitting import fit as run
+from stickbreak.run.moves import Birth, Delete, Merge
+from stickbreak.run.units import KdTree
+from stickbreak.testing.arguments import numbers_of_threads, refuse_stochastic
 from stickbreak.testing.bits import visible_bits
 from stickbreak.testing.local_step import responsibilities_of, size_of_statistics, summary_of
 from stickbreak.testing.tolerances import (
@@ -76,6 +80,7 @@ def check_monotone_bound(
     >>> check_monotone_bound(model, X, sb.Memoized(batches=4), n_components=3)
     """
     rows = arrays.rows(X)
+    refuse_stochastic(algorithm)
     fit = _fit(model, rows, algorithm or Full(max_passes=10, tol=0.0), options)
     tolerance = bound_tolerance(fit, rows, options.get("sample_weight"))
     for before, after in zip(fit.history, fit.history[1:], strict=False):
@@ -91,7 +96,7 @@ def check_recomputed_elbo(
     The responsibilities of the fit's own local step are read as a table and summed again row by row. Then:
 
     - One more pass of `Full` from the fit reports the bound of that table, or, if it is higher, of the table with its
-      columns sorted by decreasing sums.
+      columns sorted by decreasing sums, all of them or all but the last.
     - A start from the table with many batches reports the same, except for the order.
     - The bound of the fit, `Fit.evaluate` on its data, and the bound of the table increase in this order, because each
       maximises over one more factor.
@@ -131,6 +136,8 @@ def check_recomputed_elbo(
     evaluated = _evaluated(fit, rows, weights)
     if fit.history:  # without a pass, a start may have more components per row than the fit keeps
         require_not_below("Fit.evaluate on the data of the fit", evaluated, fit.elbo, tolerance)
+    if fit.n_components > len(rows):  # just after births; no start may have as many
+        return
     sparsity = min(fit._state.sparsity, fit.n_components) if fit.bound != "tail" else None
     chosen = Full(sparsity=sparsity, margin=fit._state.margin, max_passes=1, tol=0.0)
     following = _fit(fit.model, rows, chosen, {"sample_weight": weights, "init": fit})
@@ -143,8 +150,11 @@ def check_recomputed_elbo(
     recomputed = _fit(fit.model, rows, Full(sparsity=None, max_passes=0), again).elbo
     require_not_below("the bound of the responsibilities", recomputed, evaluated, tolerance)
     sums = _weights(options, len(rows)) @ table
-    ordered: FitOptions = {"sample_weight": weights, "init": table[:, np.argsort(-sums, kind="stable")]}
-    highest = max(recomputed, _fit(fit.model, rows, Full(sparsity=None, max_passes=0), ordered).elbo)
+    highest = recomputed
+    for n_sorted in (fit.n_components, fit.n_components - 1):
+        order = np.append(np.argsort(-sums[:n_sorted], kind="stable"), np.arange(n_sorted, fit.n_components))
+        ordered: FitOptions = {"sample_weight": weights, "init": table[:, order]}
+        highest = max(highest, _fit(fit.model, rows, Full(sparsity=None, max_passes=0), ordered).elbo)
     if fit.history:  # without a pass, components are sorted only before the next one
         require_close("the bound after one more pass", following.elbo, highest, tolerance)
     batches = min(3, len(rows))
@@ -316,16 +326,17 @@ def check_determinism(
     """
     rows = arrays.rows(X)
     chosen = algorithm or Memoized(max_passes=3, tol=0.0)
+    threads = numbers_of_threads(threads)
     expected = visible_bits(_fit(model, rows, chosen, options, threads=threads[0]), rows)
     for number in (threads[0], *threads[1:]):
         found = visible_bits(_fit(model, rows, chosen, options, threads=number), rows)
         for name, bits in expected.items():
             if found[name] != bits:
-                said = _say_bits(name, found[name], bits)
+                said = say_bits(name, found[name], bits)
                 raise AssertionError(f"{name} with threads={number} against threads={threads[0]}: {said}")
 
 
-def _say_bits(what: str, found: bytes, expected: bytes) -> str:
+def say_bits(what: str, found: bytes, expected: bytes) -> str:
     """Describe how two numbers differ that should be the same to the last bit."""
     left, right = (np.frombuffer(bits, np.float64 if what != "predict" else np.int64) for bits in (found, expected))
     if left.shape != right.shape:
@@ -337,6 +348,88 @@ def _say_bits(what: str, found: bytes, expected: bytes) -> str:
         f"of {right[place]!r}, off by {abs(left[place] - right[place]):.3g}; nothing is allowed, because the same seed "
         "gives the same bits"
     )
+
+
+def check_gains(
+    model: Mixture, X: ArrayLike, algorithm: Full | Memoized | None = None, **options: Unpack[FitOptions]
+) -> None:
+    """Check that moves keep their word: a pass raises the objective by at least the gains of the moves accepted in it.
+
+    A move is accepted if the exact bound of all rows rises, and no other step lowers the bound.
+
+    Parameters
+    ----------
+    model : Mixture
+        The model, whose process takes moves.
+    X : array_like of shape (n, D)
+        The rows.
+    algorithm : Full or Memoized, optional
+        How to fit. Default: ``Memoized(moves=(Birth(), Merge(), Delete()), max_passes=10, tol=0.0)``.
+    **options : FitOptions
+        `n_components`, `init`, `sample_weight` and `seed` of `stickbreak.fit`.
+
+    Raises
+    ------
+    AssertionError
+        A pass gained less than its moves had promised, or a move was accepted without a gain.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import stickbreak as sb
+    >>> from stickbreak.testing import check_gains
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> check_gains(sb.Mixture(sb.Gaussian()), X, n_components=5)
+    """
+    rows = arrays.rows(X)
+    refuse_stochastic(algorithm)
+    usual = Memoized(moves=(Birth(), Merge(), Delete()), max_passes=10, tol=0.0)
+    fit = _fit(model, rows, algorithm or usual, options)
+    tolerance = bound_tolerance(fit, rows, options.get("sample_weight"))
+    for before, after in zip(fit.history, fit.history[1:], strict=False):
+        promised = sum(report.gain for report in after.moves)
+        require_not_below(f"the gain of the moves of pass {after.index}", promised, 0.0, tolerance)
+        message = f"the objective after pass {after.index}, whose moves gain {promised:.3g} nats,"
+        require_not_below(message, after.objective, before.objective + promised, tolerance)
+
+
+def check_opened_tree(model: Mixture, X: ArrayLike, **options: Unpack[FitOptions]) -> None:
+    """Check that a kd-tree whose nodes are all open is the same as rows.
+
+    Parameters
+    ----------
+    model : Mixture
+        The model, for rows that a tree takes: dense and complete.
+    X : array_like of shape (n, D)
+        The rows.
+    **options : FitOptions
+        `n_components`, `init`, `sample_weight` and `seed` of `stickbreak.fit`.
+
+    Raises
+    ------
+    AssertionError
+        A bound or a count differs by more than rounding explains.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import stickbreak as sb
+    >>> from stickbreak.testing import check_opened_tree
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> check_opened_tree(sb.Mixture(sb.Gaussian()), X, n_components=3)
+    """
+    rows = arrays.rows(X)
+    weights = options.get("sample_weight")
+    started = _fit(model, rows, Full(sparsity=None, max_passes=0), options)
+    start: FitOptions = {"sample_weight": weights, "init": responsibilities_of(started, rows)}
+    # Dense responsibilities, in which no tie between components is decided.
+    plain = Full(sparsity=None, margin=None, max_passes=2, tol=0.0)
+    fit = _fit(started.model, rows, plain, start)
+    opened = _fit(started.model, rows, replace(plain, units=KdTree(depth=30, refine=False)), start)
+    tolerance = bound_tolerance(fit, rows, weights)
+    require_close("the bound of an opened tree", opened.elbo, fit.elbo, tolerance)
+    mass = float(_weights(options, len(rows)).sum())
+    require_close("the count of an opened tree", opened.counts, fit.counts, sum_tolerance(mass, rows))
 
 
 def check_laws(
@@ -371,6 +464,7 @@ def check_laws(
     """
     chosen = algorithm or Memoized(max_passes=10, tol=0.0)
     check_monotone_bound(model, X, chosen, **options)
+    check_gains(model, X, chosen, **options)
     check_recomputed_elbo(model, X, chosen, **options)
     check_additive_summaries(model, X, chosen, **options)
     check_permutation(model, X, **options)

@@ -1,7 +1,7 @@
 """Complete problems: a model, suitable rows, weights, an algorithm and a start."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from stickbreak.model.likelihoods import Likelihood
 from stickbreak.model.mixture import Mixture
 from stickbreak.model.processes import Process
 from stickbreak.run.algorithms import Full, Memoized
-from stickbreak.testing import strategies
+from stickbreak.testing import runs, strategies
 from stickbreak.testing.generators import DOMAINS, random_responsibilities, random_specification, setting_of
 from stickbreak.testing.laws import FitOptions
 
@@ -69,6 +69,7 @@ def problems(
     filled: bool | None = None,
     kinds: Sequence[str] | None = None,
     dtype: DTypeLike | None = None,
+    moves: bool = False,
 ) -> st.SearchStrategy[Problem]:
     """Draw a complete problem. Given arguments are fixed, the others are drawn to match.
 
@@ -86,6 +87,8 @@ def problems(
         Default: all kinds that suit the likelihood.
     dtype : dtype, optional
         float32 or float64. Default: either.
+    moves : bool
+        Whether the algorithm makes moves, where the model takes them.
 
     Returns
     -------
@@ -116,7 +119,8 @@ def problems(
         known = sorted({kind for likelihood in chosen for kind in DOMAINS[likelihood._domain]})
         kinds = [checks.word("kinds", kind, known) for kind in kinds]
         chosen = [likelihood for likelihood in chosen if _kinds_for(likelihood, kinds)]
-    return _problems(n_rows, n_components, chosen, priors, filled, kinds, {"dimension": dimension, "dtype": dtype})
+    of_rows = {"dimension": dimension, "dtype": dtype}
+    return _problems(n_rows, n_components, chosen, priors, filled, kinds, of_rows, checks.flag("moves", moves))
 
 
 def _kinds_for(likelihood: type[Likelihood], kinds: Sequence[str] | None) -> list[str]:
@@ -135,6 +139,7 @@ def _problems(
     filled: bool | None,
     kinds: Sequence[str] | None,
     of_rows: dict[str, Any],
+    has_moves: bool,
 ) -> Problem:
     n, kind = draw(n_rows), draw(st.sampled_from(likelihoods))
     X = draw(strategies.rows(n, domain=kind._domain, kinds=_kinds_for(kind, kinds), **of_rows))
@@ -148,10 +153,14 @@ def _problems(
     )
     # Weights move the mean: they could leave a single row far from zero.
     weights = strategies.sample_weights(n, zeros=kind._domain != "centred")
+    model = Mixture(likelihood=likelihood, process=draw(strategies.processes(n_components, kinds=processes)))
+    algorithm = draw(strategies.algorithms(n=n, n_components=n_components))
+    if has_moves and model._takes_moves:
+        algorithm = replace(algorithm, moves=draw(runs.moves()))
     return Problem(
-        model=Mixture(likelihood=likelihood, process=draw(strategies.processes(n_components, kinds=processes))),
+        model=model,
         X=X,
-        algorithm=draw(strategies.algorithms(n=n, n_components=n_components)),
+        algorithm=algorithm,
         n_components=n_components,
         sample_weight=draw(st.none() | weights),
         init=draw(_starts(n, n_components)),

@@ -15,7 +15,7 @@ from stickbreak import checks
 from stickbreak.model.likelihoods import Likelihood
 from stickbreak.model.mixture import Mixture
 from stickbreak.model.processes import Process
-from stickbreak.run.algorithms import Full, Memoized
+from stickbreak.run.algorithms import Full, Memoized, Stochastic
 from stickbreak.testing.generators import DOMAINS, Setting, random_rows, random_specification
 
 MAX_COMPONENTS = 5
@@ -262,8 +262,14 @@ def _sample_weights(draw: st.DrawFn, n: int, zeros: bool) -> NDArray[np.float64]
     return weights
 
 
-def algorithms(*, n: int, n_components: int, max_passes: int | None = None) -> st.SearchStrategy[Full | Memoized]:
-    """Draw an algorithm that never stops early, with its batches, sparsity and margin.
+def algorithms(
+    *,
+    n: int,
+    n_components: int,
+    max_passes: int | None = None,
+    kinds: Sequence[type[Full | Memoized | Stochastic]] | None = None,
+) -> st.SearchStrategy[Any]:
+    """Draw an algorithm that never stops early, with its batches, sparsity and margin. It has no moves and no tree.
 
     Parameters
     ----------
@@ -273,10 +279,12 @@ def algorithms(*, n: int, n_components: int, max_passes: int | None = None) -> s
         K, the number of components, which bounds the sparsity.
     max_passes : int, optional
         The number of passes. Default: any from 1 to 8.
+    kinds : sequence of type, optional
+        The classes to draw from. Default: `Full` and `Memoized`, whose bound never falls. The other is `Stochastic`.
 
     Returns
     -------
-    hypothesis.strategies.SearchStrategy of Full or Memoized
+    hypothesis.strategies.SearchStrategy of Full, Memoized or Stochastic
 
     Examples
     --------
@@ -289,13 +297,29 @@ def algorithms(*, n: int, n_components: int, max_passes: int | None = None) -> s
     >>> test_batches()
     """
     passes = st.integers(1, 8) if max_passes is None else st.just(checks.integer("max_passes", max_passes, minimum=0))
+    known, allowed = (Full, Memoized, Stochastic), "a sequence of some of Full, Memoized and Stochastic"
+    chosen = list(known[:2]) if kinds is None else checks.items("kinds", kinds, allowed)
+    for kind in chosen:
+        if kind not in known:
+            raise checks.invalid_type("kinds", checks.describe(kind), allowed)
+    if not chosen:
+        raise checks.invalid_argument("kinds", "empty", allowed)
     return _algorithms(
-        checks.integer("n", n, minimum=1), checks.integer("n_components", n_components, minimum=1), passes
+        checks.integer("n", n, minimum=1),
+        checks.integer("n_components", n_components, minimum=1),
+        passes,
+        st.sampled_from(chosen),
     )
 
 
 @st.composite
-def _algorithms(draw: st.DrawFn, n: int, n_components: int, passes: st.SearchStrategy[int]) -> Full | Memoized:
+def _algorithms(
+    draw: st.DrawFn,
+    n: int,
+    n_components: int,
+    passes: st.SearchStrategy[int],
+    kinds: st.SearchStrategy[type[Full | Memoized | Stochastic]],
+) -> Full | Memoized | Stochastic:
     settings: dict[str, Any] = {
         "sparsity": draw(st.sampled_from([None, "auto", *range(1, n_components + 1)])),
         # Components beyond this margin are below rounding, so they do not affect the laws.
@@ -303,9 +327,14 @@ def _algorithms(draw: st.DrawFn, n: int, n_components: int, passes: st.SearchStr
         "max_passes": draw(passes),
         "tol": 0.0,
     }
-    if draw(st.booleans()):
+    kind = draw(kinds)
+    if kind is Full:
         return Full(**settings)
-    return Memoized(batches=draw(st.integers(1, min(n, 6))), shuffle=draw(st.booleans()), **settings)
+    settings["shuffle"] = draw(st.booleans())
+    if kind is Memoized:
+        return Memoized(batches=draw(st.integers(1, min(n, 6))), **settings)
+    settings |= {"delay": draw(st.sampled_from([1.0, 10.0])), "decay": draw(st.sampled_from([0.6, 0.9]))}
+    return Stochastic(draw(st.integers(1, n)), **settings)
 
 
 def kinds_of(argument: str, kinds: Sequence[type[Any]] | None, base: type[Any]) -> list[type[Any]]:

@@ -108,6 +108,7 @@ def _require(
         return
     with np.errstate(invalid="ignore"):
         excess = np.where(np.isfinite(difference), difference - tolerance.value, np.inf)
+    expected = np.broadcast_to(expected, wrong.shape)
     worst = np.unravel_index(int(np.argmax(np.where(wrong, excess, -np.inf))), wrong.shape)
     place = f" at {list(map(int, worst))}" if worst else ""
     allowed = np.broadcast_to(tolerance.value, wrong.shape)[worst]

@@ -11,9 +11,9 @@ use crate::likelihood::counts::repeats::Repeats;
 use crate::likelihood::counts::rising::Risings;
 use crate::likelihood::counts::tally::{LEAST, Tallied, Tally};
 use crate::likelihood::{
-    AtPoint, Caution, Conjugate, Density, Draw, Emissions, Estimate, Evidence, Frame, FromParameters, Given,
-    Imputation, Laws, Likelihood, ParameterDraws, ParameterSource, PointEstimates, RowDraws, RowSource, Scores, Urn,
-    row_by_row, stream_of_drawn,
+    AtPoint, Caution, ComponentStreams, Conjugate, Density, Draw, Emissions, Estimate, Evidence, Frame, FromParameters,
+    Given, Imputation, Laws, Likelihood, ParameterDraws, ParameterSource, PointEstimates, RowDraws, RowSource, Scores,
+    Urn, row_by_row,
 };
 use crate::objective::Objective;
 use crate::parallel::{map, try_map};
@@ -368,10 +368,10 @@ impl<M: CountFamily> ParameterDraws for Counts<M> {
         &self,
         components: &[Sufficient<'_>],
         log_weights: &[f64],
-        key: u64,
+        draws: ComponentStreams<'_>,
     ) -> Result<Box<dyn Scorer<f64>>> {
         let packed = try_map(components.len(), |k| {
-            let columns = self.family.drawn_columns(self.tally.of(components[k]), &mut stream_of_drawn(key, k));
+            let columns = self.family.drawn_columns(self.tally.of(components[k]), &mut draws.of(k)?);
             Ok(Columns { constant: log_weights[k], columns: columns.map_err(|error| error.of_component(k))? })
         })?;
         let scorer = ColumnScorer::new(Curve::Line, self.repeated(packed), self.tally.missing).and_sparse(None);

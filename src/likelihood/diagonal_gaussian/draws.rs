@@ -8,7 +8,7 @@ use rand_distr::{Distribution, StandardNormal};
 use crate::error::Result;
 use crate::likelihood::diagonal_gaussian::{ColumnPoint, DiagonalGaussian, NormalGamma};
 use crate::likelihood::{
-    Draw, ParameterDraws, ParameterSource, RowDraws, RowSource, gamma, normal_columns, row_by_row, stream_of_drawn,
+    ComponentStreams, Draw, ParameterDraws, ParameterSource, RowDraws, RowSource, gamma, normal_columns, row_by_row,
 };
 use crate::parallel::try_map;
 use crate::scoring::{Column, ColumnScorer, Columns, Curve, Scorer};
@@ -66,10 +66,10 @@ impl ParameterDraws for DiagonalGaussian {
         &self,
         components: &[Sufficient<'_>],
         log_weights: &[f64],
-        key: u64,
+        draws: ComponentStreams<'_>,
     ) -> Result<Box<dyn Scorer<f64>>> {
         let packed = try_map(components.len(), |k| {
-            let mut generator = stream_of_drawn(key, k);
+            let mut generator = draws.of(k)?;
             let column = |posterior: NormalGamma| {
                 let precision = gamma::distribution(posterior.shape, posterior.rate)?.sample(&mut generator);
                 let normal: f64 = generator.sample(StandardNormal);

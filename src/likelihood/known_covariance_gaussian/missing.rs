@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::likelihood::known_covariance_gaussian::patterns::{Pattern, Patterns, part};
 use crate::likelihood::known_covariance_gaussian::{KnownCovarianceGaussian, product, times, transposed};
 use crate::likelihood::mean_evidence::MeanTerm;
-use crate::likelihood::{Density, Draw, Estimate, Imputation, RowSource, row_by_row, stream_of_drawn};
+use crate::likelihood::{ComponentStreams, Density, Draw, Estimate, Imputation, RowSource, row_by_row};
 use crate::linalg::{cholesky, invert_lower, log_determinant_from_cholesky, symmetric_eigen, unpack};
 use crate::objective::Objective;
 use crate::parameters::{Parameters, Value, table};
@@ -219,12 +219,12 @@ impl WithMissing {
         self: &Arc<Self>,
         components: &[Sufficient<'_>],
         log_weights: &[f64],
-        key: u64,
+        draws: ComponentStreams<'_>,
     ) -> Result<RowScorer> {
         let drawn = |(k, component): (usize, &Sufficient<'_>)| {
             let mut mean = vec![0.0; self.d()];
             let source = self.mean_source(*component, &vec![0.0; self.d()]).map_err(|error| error.of_component(k))?;
-            source(&mut mean, &mut stream_of_drawn(key, k));
+            source(&mut mean, &mut draws.of(k)?);
             Ok(ReadyComponent::Point(mean))
         };
         let ready = components.iter().enumerate().map(drawn).collect::<Result<_>>()?;

@@ -9,8 +9,8 @@ use crate::error::{Error, Result};
 use crate::likelihood::gamma;
 use crate::likelihood::spherical_gaussian::{Base, SphericalGaussian, SphericalPoint};
 use crate::likelihood::{
-    AtPoint, Draw, Estimate, ParameterDraws, ParameterSource, PointEstimates, RowDraws, RowSource, row_by_row,
-    stream_of_drawn,
+    AtPoint, ComponentStreams, Draw, Estimate, ParameterDraws, ParameterSource, PointEstimates, RowDraws, RowSource,
+    row_by_row,
 };
 use crate::parallel::try_map;
 use crate::parameters::{Parameters, Value, table, vector};
@@ -112,10 +112,10 @@ impl ParameterDraws for SphericalGaussian {
         &self,
         components: &[Sufficient<'_>],
         log_weights: &[f64],
-        key: u64,
+        draws: ComponentStreams<'_>,
     ) -> Result<Box<dyn Scorer<f64>>> {
         let packed = try_map(components.len(), |k| {
-            let (posterior, mut generator) = (self.posterior(components[k]), stream_of_drawn(key, k));
+            let (posterior, mut generator) = (self.posterior(components[k]), draws.of(k)?);
             let law = gamma::distribution(posterior.shape, posterior.rate).map_err(|error| error.of_component(k))?;
             let precision = law.sample(&mut generator);
             let times = if self.base == Base::Conjugate { precision } else { 1.0 };

@@ -11,8 +11,8 @@ use crate::likelihood::ridge::{LEAST_SHARE, RIDGE};
 use crate::likelihood::wishart::constants::Constants;
 use crate::likelihood::wishart::normal_wishart::NormalWishart;
 use crate::likelihood::{
-    AtPoint, Conjugate, Density, Draw, Estimate, Evidence, FromParameters, Laws, Likelihood, Metric, ParameterDraws,
-    ParameterSource, PointEstimates, RowDraws, RowSource, Scores, Seeding, Urn, stream_of_drawn,
+    AtPoint, ComponentStreams, Conjugate, Density, Draw, Estimate, Evidence, FromParameters, Laws, Likelihood, Metric,
+    ParameterDraws, ParameterSource, PointEstimates, RowDraws, RowSource, Scores, Seeding, Urn,
 };
 use crate::linalg::{add_moments, packed_diagonal, packed_len, transposed, unpack};
 use crate::objective::Objective;
@@ -279,11 +279,11 @@ impl<M: NormalWishartModel> ParameterDraws for M {
         &self,
         components: &[Sufficient<'_>],
         log_weights: &[f64],
-        key: u64,
+        draws: ComponentStreams<'_>,
     ) -> Result<Box<dyn Scorer<f64>>> {
         let packed: Vec<Quadratic> = try_map(components.len(), |k| {
             let posterior = self.posterior(components[k]);
-            let drawn = posterior.and_then(|posterior| posterior.drawn(log_weights[k], &mut stream_of_drawn(key, k)));
+            let drawn = posterior.and_then(|posterior| posterior.drawn(log_weights[k], &mut draws.of(k)?));
             drawn.map_err(|error| error.of_component(k))
         })?;
         Ok(Box::new(QuadraticScorer::new(NormalWishartModel::origin(self).len(), packed, None)))

@@ -11,7 +11,7 @@ use crate::local_step::{Assign, Buffers, Keep, LocalState, LocalStep};
 use crate::mcmc::Start;
 use crate::mcmc::learned_base::LearnedBase;
 use crate::parallel::Cancel;
-use crate::process::Partitions;
+use crate::process::LabelLaw;
 use crate::room::check_room;
 use crate::suffstats::Summary;
 
@@ -29,8 +29,8 @@ pub struct Field<'a> {
     units: RowUnits<'a, f64>,
     /// The likelihood.
     pub likelihood: Arc<dyn Likelihood<f64>>,
-    /// The distribution over partitions.
-    pub process: Arc<dyn Partitions>,
+    /// The distribution of labels.
+    pub law: LabelLaw,
     /// A parameter of the base measure that each chain learns; the likelihood has the value at which chains start.
     pub learned: Option<LearnedBase>,
 }
@@ -42,8 +42,8 @@ impl<'a> Field<'a> {
     /// As [`crate::likelihood::build`].
     pub fn new(grounds: &'a Grounds, rows: &'a dyn Rows<f64>) -> Result<Self> {
         let units = RowUnits::all(rows, None).seen_through(&grounds.coordinates);
-        let (likelihood, process) = (grounds.sampled_likelihood()?, grounds.specification.partitions()?);
-        Ok(Self { grounds, rows, units, likelihood, process, learned: LearnedBase::of(grounds) })
+        let (likelihood, law) = (grounds.sampled_likelihood()?, grounds.specification.law()?);
+        Ok(Self { grounds, rows, units, likelihood, law, learned: LearnedBase::of(grounds) })
     }
 
     /// The likelihood at a value of the learned parameter, if there is one.

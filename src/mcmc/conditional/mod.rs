@@ -11,13 +11,13 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::likelihood::Likelihood;
+use crate::likelihood::{ComponentStreams, Likelihood};
 use crate::local_step::{ByDraw, Slices};
 use crate::mcmc::clusters::n_distinct;
 use crate::mcmc::learned_base::traced;
 use crate::mcmc::{Chain, Chains, Info};
 use crate::parallel::{Cancel, n_threads};
-use crate::process::{Partitions, Stick, Sticks};
+use crate::process::{Hyperparameters, Stick, Sticks};
 use crate::rng::{Generator, Purpose, key};
 use crate::room::check_room;
 
@@ -94,8 +94,8 @@ impl Chains for ConditionalChains<'_> {
         self.field.likelihood.dimension()
     }
 
-    fn process(&self) -> &dyn Partitions {
-        self.field.process.as_ref()
+    fn process(&self) -> &dyn Hyperparameters {
+        self.field.law.hyperparameters()
     }
 
     fn labels(&self) -> &[u32] {
@@ -118,6 +118,14 @@ impl Chains for ConditionalChains<'_> {
         let fits = state.fits(&self.field) && self.check_size(state.counts.len()).is_ok();
         if fits { self.chain(state).ok() } else { None }
     }
+}
+
+/// Refuses components whose numbers do not fit in memory.
+///
+/// # Errors
+/// [`Error::Numerical`].
+fn check_sweep(n_numbers: usize, n_components: usize) -> Result<()> {
+    check_room(n_numbers, |size| Error::numerical(None, format!("a sweep with {n_components} components takes {size}")))
 }
 
 /// A chain of a conditional sampler.
@@ -150,14 +158,12 @@ impl Chain for ConditionalChain<'_> {
         let ConditionalChains { field, weighing, .. } = self.chains;
         let state = &mut self.state;
         let DrawnWeights { sources, log_weights, slices, sticks } = weighing.weigh(state, draws, key_of_sweep)?;
-        check_room(field.size_of(sources.len()).saturating_mul(n_threads()), |size| {
-            Error::numerical(None, format!("a sweep with {} components takes {size}", sources.len()))
-        })?;
+        check_sweep(field.size_of(sources.len()).saturating_mul(n_threads()), sources.len())?;
         cancel.check()?;
         let scorer = {
             let nothing = vec![0.0; field.likelihood.n_statistics()];
             let components: Vec<_> = sources.iter().map(|source| state.component(*source, &nothing)).collect();
-            self.likelihood.drawn_scorer(&components, &log_weights, key_of_sweep)?
+            self.likelihood.drawn_scorer(&components, &log_weights, ComponentStreams { key: key_of_sweep, cancel })?
         };
         cancel.check()?;
         let (labels, slices) = (&state.labels[..], slices.as_ref());
@@ -172,9 +178,9 @@ impl Chain for ConditionalChain<'_> {
                 let is_truncated = weighing.n_components().is_some();
                 let (order, moves) = labels::reorder(process, state, sticks, is_truncated, draws);
                 infos.extend(moves);
-                state.arrange(&order);
+                state.arrange(&order)?;
             }
-            None => state.arrange(&state.occupied()),
+            None => state.arrange(&state.occupied())?,
         }
         Ok(infos)
     }
@@ -188,7 +194,7 @@ impl Chain for ConditionalChain<'_> {
     }
 
     fn traced(&self) -> Vec<f64> {
-        traced(self.chains.field.process.as_ref(), &self.state.process, self.state.learned)
+        traced(self.chains.field.law.hyperparameters(), &self.state.process, self.state.learned)
     }
 
     fn log_joint(&self) -> Result<f64> {

@@ -68,7 +68,7 @@ fn too_many(row: usize) -> Error {
         None,
         format!(
             "the slice of row {row} is so low that a sweep needs more than {MOST_ATOMS} components; \
-             use CollapsedGibbs(), or a smaller concentration, discount or mass"
+             use CollapsedGibbs() where it runs, a smaller concentration, discount or mass, or sticks of a larger mean"
         ),
     )
 }
@@ -88,7 +88,7 @@ impl WeightDraws for SlicedSticks {
         let places = (0..n_labels as u32).collect();
         let mut slices = Slices { key: key(key_of_sweep, [Purpose::Slices as u64]), places, log_levels };
         let (log_slice, row) = slices.lowest(&state.labels);
-        while log_level(sticks.len()) > log_slice {
+        while log_level(sticks.len()) > log_slice || sticks.len() > MOST_ATOMS {
             if sticks.len() >= MOST_ATOMS {
                 return Err(too_many(row));
             }

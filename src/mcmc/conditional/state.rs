@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::likelihood::Likelihood;
 use crate::local_step::FromLabels;
+use crate::mcmc::conditional::check_sweep;
 use crate::mcmc::conditional::field::{Field, PassSpace};
 use crate::mcmc::learned_base::LearnedBase;
 use crate::mcmc::samplers::is_sound;
@@ -50,14 +51,14 @@ impl LabelState {
         order.sort_unstable_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
         let numbers: HashMap<u32, u32> = order.iter().map(|(label, _)| *label).zip(0..).collect();
         let labels: Vec<u32> = labels.iter().map(|label| numbers[label]).collect();
-        let sizes: Vec<usize> = order.iter().map(|(_, size)| *size).collect();
-        let process = field.process.start(field.process.augments())?;
-        if field.process.log_probability(&sizes, &process.integrated()) == f64::NEG_INFINITY {
-            let found = format!("a partition into {} clusters", sizes.len());
+        let counts = order.iter().map(|(_, size)| *size as f64).collect::<Vec<_>>();
+        let hyperparameters = field.law.hyperparameters();
+        let process = hyperparameters.start(hyperparameters.augments())?;
+        if field.law.log_probability(&counts, &process) == f64::NEG_INFINITY {
+            let found = format!("a partition into {} clusters", counts.len());
             return Err(Error::invalid("init", found, "a partition that the process allows"));
         }
         let labels = labels.into_iter().map(AtomicU32::new).collect();
-        let counts = vec![0.0; sizes.len()];
         let learned = field.learned.as_ref().map(LearnedBase::start);
         Self { labels, counts, statistics: Vec::new(), log_base_measure: 0.0, process, learned }.on(field)
     }
@@ -84,7 +85,7 @@ impl LabelState {
             && sizes.last().is_some_and(|&last| last > 0)
             && self.statistics.len() == self.counts.len() * field.likelihood.n_statistics()
             && self.statistics.iter().chain([&self.log_base_measure]).all(|value| value.is_finite())
-            && is_sound(&self.process, field.process.as_ref(), self.learned, field.learned.as_ref())
+            && is_sound(&self.process, field.law.hyperparameters(), self.learned, field.learned.as_ref())
     }
 
     /// Number of components with rows.
@@ -117,7 +118,10 @@ impl LabelState {
 
     /// Puts the components in this order; those that are left out, and those after the last one with rows, must have no
     /// rows and are forgotten. A position beyond the components stands for one without rows.
-    pub fn arrange(&mut self, order: &[usize]) {
+    ///
+    /// # Errors
+    /// [`Error::Numerical`] for more components than fit in memory.
+    pub fn arrange(&mut self, order: &[usize]) -> Result<()> {
         let count = |k: &usize| self.counts.get(*k).copied().unwrap_or(0.0);
         let n_kept = order.iter().rposition(|k| count(k) > 0.0).map_or(0, |last| last + 1);
         let order = &order[..n_kept];
@@ -125,9 +129,10 @@ impl LabelState {
             let length = self.statistics.len() / self.counts.len().max(1);
             self.counts.truncate(n_kept);
             self.statistics.truncate(n_kept * length);
-            return;
+            return Ok(());
         }
         let length = self.statistics.len() / self.counts.len().max(1);
+        check_sweep(n_kept.saturating_mul(length), n_kept)?;
         let mut places = vec![u32::MAX; self.counts.len()];
         let mut statistics = vec![0.0; n_kept * length];
         for ((place, &k), to) in order.iter().enumerate().zip(statistics.chunks_exact_mut(length.max(1))) {
@@ -144,6 +149,7 @@ impl LabelState {
                 label.store(places[label.load(Ordering::Relaxed) as usize], Ordering::Relaxed);
             }
         });
+        Ok(())
     }
 
     /// Writes the cluster of each row, numbered in order of first appearance.
@@ -165,7 +171,7 @@ impl LabelState {
     /// # Errors
     /// [`Error::Numerical`].
     pub fn log_joint(&self, field: &Field<'_>, likelihood: &dyn Likelihood<f64>) -> Result<f64> {
-        let prior = field.process.log_probability(&self.sizes(), &self.process.integrated());
+        let prior = field.law.log_probability(&self.counts, &self.process);
         let nothing = vec![0.0; likelihood.n_statistics()];
         let mut total = prior + self.log_base_measure - field.log_volume();
         for k in self.occupied() {

@@ -82,6 +82,11 @@ fn likelihoods() -> Vec<(Named, Vec<f64>, bool)> {
 #[test]
 fn drawn_densities_average_to_the_predictive() {
     const DRAWS: usize = 40_000;
+    let cancel = Cancel::default();
+    let streams = ComponentStreams { key: 11, cancel: &cancel };
+    let cancelled = Cancel::default();
+    cancelled.cancel();
+    let stopped = ComponentStreams { key: 11, cancel: &cancelled };
     for (likelihood, rows, missing) in likelihoods() {
         let name = likelihood.name.clone();
         let rows = DenseRows::new(&rows[..], 2);
@@ -93,8 +98,10 @@ fn drawn_densities_average_to_the_predictive() {
         for label in [None, Some(0)] {
             let component = state.component(label, &nothing);
             let draws: Vec<Sufficient<'_>> = vec![component; DRAWS];
-            let drawn = field.likelihood.drawn_scorer(&draws, &vec![0.0; DRAWS], 11).expect("proper");
+            let drawn = field.likelihood.drawn_scorer(&draws, &vec![0.0; DRAWS], streams).expect("proper");
             let drawn = scores(&field, drawn.as_ref());
+            let stopped = field.likelihood.drawn_scorer(&draws, &vec![0.0; DRAWS], stopped);
+            assert!(matches!(stopped, Err(Error::Cancelled)), "{name}");
             let predictive = field.likelihood.scorer(&[component], &[0.0], Density::Predictive).expect("proper");
             for (drawn, predictive) in drawn.chunks_exact(DRAWS).zip(scores(&field, predictive.as_ref())) {
                 let ratios: Vec<f64> = drawn.iter().map(|score| (score - predictive).exp()).collect();
@@ -149,6 +156,7 @@ fn threads_and_what_is_remembered_change_no_bit() {
     for (entry, truncation, process) in [
         (&BlockedGibbs::ENTRY, Some(40.0), dirichlet()),
         (&BlockedGibbs::ENTRY, None, finite(40, 2.0)),
+        (&BlockedGibbs::ENTRY, Some(40.0), sticks(2.0, 3.0)),
         (&Slice::ENTRY, None, pitman_yor(0.2, 0.5)),
         (&Slice::ENTRY, None, learned_pitman_yor()),
         (&Slice::ENTRY, None, generalized_gamma(0.7, 0.2)),
@@ -249,8 +257,26 @@ fn away(entry: &Entry, truncation: Option<f64>, process: &Named, n: usize) -> [f
     })
 }
 
+fn sticks(a: f64, b: f64) -> Named {
+    named("DirichletProcess", [("sticks", vector(vec![a, b]))])
+}
+
+/// Prior means under sticks v ~ Beta(a, b) in closed form: with m_i = sum_k E w_k^i = E v^i / (1 - E (1 - v)^i), the
+/// number of clusters of n rows has the mean -sum_i (-1)^i binomial(n, i) m_i, and their squared sizes n + n (n - 1) m_2.
+fn expected_of_sticks(a: f64, b: f64, n: usize) -> [f64; 4] {
+    let rising = |x: f64, i: usize| (0..i).map(|j| x + j as f64).product::<f64>();
+    let moment = |i: usize| rising(a, i) / (rising(a + b, i) - rising(b, i));
+    let binomial = |i: usize| (0..i).map(|j| (n - j) as f64 / (j + 1) as f64).product::<f64>();
+    let sign = |i: usize| if i % 2 == 1 { 1.0 } else { -1.0 };
+    let clusters = (1..=n).map(|i| sign(i) * binomial(i) * moment(i)).sum();
+    [clusters, n as f64 + (n * (n - 1)) as f64 * moment(2), b.ln(), 0.0]
+}
+
 /// Prior means by enumeration of all partitions, and of a grid of learned parameters.
 fn expected(process: &Named, n: usize) -> [f64; 4] {
+    if let Some(Value::Array { data, .. }) = process.parameters.0.get("sticks") {
+        return expected_of_sticks(data[0], data[1], n);
+    }
     let law = crate::process::build(&process.name, &process.parameters).expect("valid").partitions().expect("a law");
     let state = law.start(law.augments()).expect("fixed").integrated();
     let concentrations: Vec<(f64, f64)> = match process.parameters.0.get("concentration") {
@@ -299,6 +325,9 @@ const MOST: f64 = 5.2;
 #[ignore = "slow: a quarter of a million sweeps, each on new rows"]
 fn sweeps_keep_the_prior() {
     for (entry, truncation, process) in [
+        (&BlockedGibbs::ENTRY, Some(60.0), sticks(2.0, 3.0)),
+        (&BlockedGibbs::ENTRY, Some(90.0), sticks(0.6, 1.5)),
+        (&Slice::ENTRY, None, sticks(2.0, 3.0)),
         (&BlockedGibbs::ENTRY, Some(60.0), named("DirichletProcess", [("concentration", Value::Number(1.3))])),
         (&BlockedGibbs::ENTRY, Some(90.0), dirichlet()),
         (&BlockedGibbs::ENTRY, None, finite(3, 2.0)),

@@ -7,7 +7,7 @@ use crate::mcmc::tests::cases::{dirichlet, others, pitman_yor, points, posterior
 use crate::mcmc::tests::paths::{Step, transitions};
 use crate::mcmc::{ChainState, Collapsed, CollapsedGibbs, SplitMerge, Target, Turn};
 use crate::parameters::{Parameters, Value};
-use crate::process::{Occupancy, Partitions, Process, ProcessState};
+use crate::process::{Hyperparameters, Occupancy, Partitions, Process, ProcessState};
 use crate::rng::Draws;
 
 /// The largest violations of row sums of one, of invariance, and of detailed balance.
@@ -117,10 +117,13 @@ struct Off {
 
 impl Process for Off {}
 
-impl Partitions for Off {
+impl Hyperparameters for Off {
     fn start(&self, augmented: bool) -> Result<ProcessState> {
         self.law.start(augmented)
     }
+}
+
+impl Partitions for Off {
     fn log_join(&self, size: usize, state: &ProcessState) -> f64 {
         self.law.log_join(size, state) + if size == 1 { self.join } else { 0.0 }
     }

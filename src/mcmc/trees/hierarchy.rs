@@ -96,9 +96,9 @@ fn needs_auxiliary(process: &dyn Partitions, name: &str) -> Result<bool> {
 /// As [`check_model`]; [`Error::NotSupported`] for a process whose partitions are no product over blocks, also given
 /// auxiliary values; [`Error::InvalidArgument`] for more rows than [`Method::Greedy`] takes.
 pub fn check_hierarchy(specification: &Specification, method: Method, n: usize) -> Result<()> {
-    let process = check_model(specification)?;
+    let law = check_model(specification)?;
     specification.check_learns_nothing("a hierarchy", "a number")?;
-    needs_auxiliary(process.as_ref(), &specification.process.name)?;
+    needs_auxiliary(law.partitions()?.as_ref(), &specification.process.name)?;
     if method == Method::Greedy { check_number(n) } else { Ok(()) }
 }
 
