@@ -151,6 +151,7 @@ impl<'a> Mixtures<'a> {
             let WeighedDraw { likelihood, summary, log_weights } = self.weighed(index, cancel)?;
             let (mut values, mut shapes) = (Vec::new(), Vec::new());
             for (k, component) in summary.components().into_iter().enumerate() {
+                cancel.check()?;
                 let source = likelihood.parameter_source(component).map_err(|error| error.of_component(k))?;
                 let width = source.shapes.iter().map(|(_, shape)| shape.iter().product::<usize>()).sum();
                 let mut row = vec![0.0; width];
@@ -164,6 +165,7 @@ impl<'a> Mixtures<'a> {
             let weights: Vec<f64> = log_weights[..summary.counts.len()].iter().map(|weight| weight.exp()).collect();
             Ok((weights, values, shapes))
         })?;
+        cancel.check()?;
         let Some((.., shapes)) = drawn.first() else { return Ok(Parameters::default()) };
         let weights: Vec<f64> = drawn.iter().flat_map(|(weights, ..)| weights).copied().collect();
         let values: Vec<f64> = drawn.iter().flat_map(|(_, values, _)| values).copied().collect();

@@ -83,6 +83,7 @@ def test_parameters_that_are_not_allowed(make: Make, argument: str) -> None:
         (lambda: sb.Gamma([1.0], 1), "shape"),
         (lambda: sb.DirichletProcess(sticks="23"), "sticks"),
         (lambda: sb.DirichletProcess(sticks=(True, "3")), "sticks"),
+        (lambda: sb.DirichletProcess(sticks=(True, True)), "sticks"),
         (lambda: sb.DirichletProcess(sticks=sb.Beta(2, 3)), "sticks"),
         (lambda: sb.PitmanYor("0.3"), "discount"),
         (lambda: sb.PitmanYor(True), "discount"),

@@ -163,7 +163,10 @@ def _pair(argument: str, value: object) -> tuple[float, float]:
     allowed = "two numbers, or None"
     if isinstance(value, Gamma | Beta):
         raise checks.invalid_type(argument, checks.describe(value), allowed)
-    array = np.asarray(numeric(value, argument, allowed), dtype=np.float64)
+    found = numeric(value, argument, allowed)
+    if found.dtype.kind == "b":
+        raise checks.invalid_type(argument, checks.describe(value), allowed)
+    array = np.asarray(found, dtype=np.float64)
     if array.shape != (2,):
         raise checks.invalid_argument(argument, f"numbers of shape {array.shape}", allowed)
     return float(array[0]), float(array[1])
