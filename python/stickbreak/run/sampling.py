@@ -76,8 +76,8 @@ def sample(
     `resolution` is 0, because rounded values have no closed marginal likelihood. The `truncation` of a process has no
     effect.
 
-    Ctrl-C stops within a second and returns the draws so far: from each chain as many as the slowest one has. While
-    parameters are estimated it raises `KeyboardInterrupt`.
+    Ctrl-C stops within a second (later in a sweep of very many components) and returns the draws so far: from each
+    chain as many as the slowest one has. While parameters are estimated it raises `KeyboardInterrupt`.
 
     Parameters
     ----------

@@ -1,5 +1,7 @@
 """Definition of "the same bits": every visible number of a fit."""
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -55,3 +57,29 @@ def visible_bits(fit: Fit, X: ArrayLike) -> dict[str, bytes]:
     }
     numbers |= {f"components.{name}": values for name, values in fit.components.items()}
     return {name: np.asarray(value).tobytes() for name, value in numbers.items()}
+
+
+def require_same_bits(bits: Callable[[int | None], dict[str, bytes]], threads: Sequence[int | None]) -> None:
+    """Raise AssertionError unless a run has the same bits with each of these numbers of threads."""
+    first, *others = threads
+    expected = bits(first)
+    for number in others:
+        found = bits(number)
+        for name in expected:
+            if found[name] != expected[name]:
+                said = _say_bits(name, found[name], expected[name])
+                raise AssertionError(f"{name} with threads={number} against threads={first}: {said}")
+
+
+def _say_bits(what: str, found: bytes, expected: bytes) -> str:
+    """Describe how two numbers differ that should be the same to the last bit."""
+    left, right = (np.frombuffer(bits, np.float64 if what != "predict" else np.int64) for bits in (found, expected))
+    if left.shape != right.shape:
+        return f"{left.size} numbers instead of {right.size}"
+    different = left.view(np.int64) != right.view(np.int64)
+    place = int(np.argmax(different))
+    return (
+        f"{np.count_nonzero(different)} of {left.size} numbers differ, the first at {place}: {left[place]!r} instead "
+        f"of {right[place]!r}, off by {abs(left[place] - right[place]):.3g}; nothing is allowed, because the same seed "
+        "gives the same bits"
+    )

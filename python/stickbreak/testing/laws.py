@@ -24,7 +24,7 @@ from stickbreak.run.fitting import fit as run
 from stickbreak.run.moves import Birth, Delete, Merge
 from stickbreak.run.units import KdTree
 from stickbreak.testing.arguments import numbers_of_threads, refuse_stochastic
-from stickbreak.testing.bits import visible_bits
+from stickbreak.testing.bits import require_same_bits, visible_bits
 from stickbreak.testing.local_step import responsibilities_of, size_of_statistics, summary_of
 from stickbreak.testing.tolerances import (
     bound_tolerance,
@@ -327,26 +327,8 @@ def check_determinism(
     rows = arrays.rows(X)
     chosen = algorithm or Memoized(max_passes=3, tol=0.0)
     threads = numbers_of_threads(threads)
-    expected = visible_bits(_fit(model, rows, chosen, options, threads=threads[0]), rows)
-    for number in (threads[0], *threads[1:]):
-        found = visible_bits(_fit(model, rows, chosen, options, threads=number), rows)
-        for name, bits in expected.items():
-            if found[name] != bits:
-                said = say_bits(name, found[name], bits)
-                raise AssertionError(f"{name} with threads={number} against threads={threads[0]}: {said}")
-
-
-def say_bits(what: str, found: bytes, expected: bytes) -> str:
-    """Describe how two numbers differ that should be the same to the last bit."""
-    left, right = (np.frombuffer(bits, np.float64 if what != "predict" else np.int64) for bits in (found, expected))
-    if left.shape != right.shape:
-        return f"{left.size} numbers instead of {right.size}"
-    different = left.view(np.int64) != right.view(np.int64)
-    place = int(np.argmax(different))
-    return (
-        f"{np.count_nonzero(different)} of {left.size} numbers differ, the first at {place}: {left[place]!r} instead "
-        f"of {right[place]!r}, off by {abs(left[place] - right[place]):.3g}; nothing is allowed, because the same seed "
-        "gives the same bits"
+    require_same_bits(
+        lambda number: visible_bits(_fit(model, rows, chosen, options, threads=number), rows), [threads[0], *threads]
     )
 
 

@@ -20,7 +20,7 @@ from stickbreak.run.fitting import fit
 from stickbreak.run.samplers import CollapsedGibbs, Sampler
 from stickbreak.run.sampling import sample
 from stickbreak.testing.arguments import numbers_of_threads
-from stickbreak.testing.laws import say_bits
+from stickbreak.testing.bits import require_same_bits
 from stickbreak.testing.tolerances import Tolerance, require_close, require_not_below
 
 # Log joints of one partition by different paths, relative to their size.
@@ -73,14 +73,16 @@ def check_draws(
     >>> check_draws(sb.Mixture(sb.Gaussian()), X, sb.SplitMerge())
     """
     rows, chosen, threads = arrays.rows(X), sampler or CollapsedGibbs(), numbers_of_threads(threads)
-    traces = [_sampled(model, rows, chosen, draws, seed, number) for number in threads]
+    traces: list[Trace] = []
+
+    def bits(number: int | None) -> dict[str, bytes]:
+        traces.append(_sampled(model, rows, chosen, draws, seed, number))
+        # Labels as floats, because a difference is told as one.
+        found = {"partitions": traces[-1].partitions, "log_joint": traces[-1].log_joint}
+        return {name: np.asarray(values, np.float64).tobytes() for name, values in found.items()}
+
+    require_same_bits(bits, threads)
     trace = traces[0]
-    for number, other in zip(threads[1:], traces[1:], strict=True):
-        for name in ("partitions", "log_joint"):
-            found, expected = getattr(other, name), getattr(trace, name)
-            if found.tobytes() != expected.tobytes():
-                said = say_bits(name, np.float64(found).tobytes(), np.float64(expected).tobytes())
-                raise AssertionError(f"{name} with threads={number} against threads={threads[0]}: {said}")
     _check_partitions(trace)
     if not trace.hyperparameters and getattr(model.process, "sticks", None) is None:
         other = _sampled(trace.model, rows, CollapsedGibbs(), draws, seed + 1, threads[0])
@@ -134,14 +136,13 @@ def check_topics(
     table = table.toarray() if issparse(X) else arrays.numeric(X, "X", "counts of words")
     counts, chosen = np.asarray(table, dtype=np.float64), algorithm or Full(max_passes=10, tol=0.0)
     threads = numbers_of_threads(threads)
-    fits = [_fitted(model, counts, chosen, seed, number) for number in threads]
-    for number, other in zip(threads[1:], fits[1:], strict=True):
-        for name, bits in _bits(other, counts).items():
-            expected = _bits(fits[0], counts)[name]
-            if bits != expected:
-                raise AssertionError(
-                    f"{name} with threads={number} against threads={threads[0]}: {say_bits(name, bits, expected)}"
-                )
+    fits: list[TopicFit] = []
+
+    def bits(number: int | None) -> dict[str, bytes]:
+        fits.append(_fitted(model, counts, chosen, seed, number))
+        return _bits(fits[-1], counts)
+
+    require_same_bits(bits, threads)
     found, words = fits[0], counts.sum(axis=1)
     rounding = Tolerance(1e-9, "1e-9, for sums of shares")
     shares = found.transform(counts)[words > 0]

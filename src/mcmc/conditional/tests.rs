@@ -209,7 +209,8 @@ fn normal() -> Named {
 }
 
 /// Deviations of means from those of independent draws of the prior, in standard errors: of the number of clusters, the
-/// sum of squared sizes, the logarithm of the concentration and the discount, where rows are drawn anew after each sweep. Labels and learned parameters persist.
+/// sum of squared sizes, the logarithm of the concentration and the discount, where rows are drawn anew after each
+/// sweep. Labels and learned parameters persist.
 fn away(entry: &Entry, truncation: Option<f64>, process: &Named, n: usize) -> [f64; 4] {
     const SWEEPS: u64 = 40_000;
     const BATCHES: usize = 100;
@@ -262,7 +263,8 @@ fn sticks(a: f64, b: f64) -> Named {
 }
 
 /// Prior means under sticks v ~ Beta(a, b) in closed form: with m_i = sum_k E w_k^i = E v^i / (1 - E (1 - v)^i), the
-/// number of clusters of n rows has the mean -sum_i (-1)^i binomial(n, i) m_i, and their squared sizes n + n (n - 1) m_2.
+/// number of clusters of n rows has the mean -sum_i (-1)^i binomial(n, i) m_i, and the sum of their squared sizes
+/// n + n (n - 1) m_2.
 fn expected_of_sticks(a: f64, b: f64, n: usize) -> [f64; 4] {
     let rising = |x: f64, i: usize| (0..i).map(|j| x + j as f64).product::<f64>();
     let moment = |i: usize| rising(a, i) / (rising(a + b, i) - rising(b, i));
