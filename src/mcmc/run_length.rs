@@ -19,7 +19,8 @@ pub struct Accuracy {
 impl Accuracy {
     /// The normal quantile of the probability, divided by the precision, squared.
     fn square(self) -> f64 {
-        (normal_quantile(0.5 * (1.0 + self.probability)) / self.precision).powi(2)
+        // The lower tail, because 1 + probability rounds for one close to 1.
+        (normal_quantile(0.5 * (1.0 - self.probability)) / self.precision).powi(2)
     }
 
     /// Number of independent draws that suffice.

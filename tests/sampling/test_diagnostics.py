@@ -150,6 +150,12 @@ def test_bad_arguments_are_named(trace, method, options, argument):
     assert caught.value.argument == argument
 
 
+def test_a_probability_next_to_one_has_a_minimum(trace):
+    largest = np.nextafter(1.0, 0.0)
+    expected = 0.025 * 0.975 * (norm.isf((1.0 - largest) / 2.0) / 0.005) ** 2
+    assert trace.raftery_lewis(probability=largest).minimum == pytest.approx(expected, rel=1e-9, abs=1.0)
+
+
 def test_one_draw_says_nothing():
     trace = sb.sample(MODEL, [[0.0], [1.0]], draws=1, warmup=0, chains=1, threads=1)
     assert np.isnan([trace.ess(), trace.rhat(), *trace.raftery_lewis()[:3]]).all()

@@ -84,10 +84,11 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Number of values of the statistics and of the packed form of this many components, and of a block of scores.
+    /// Number of values of the statistics of this many components before a sweep, after it, and while they are made, of
+    /// their packed form, and of a block of scores.
     pub fn size_of(&self, n_components: usize) -> usize {
         let d = self.likelihood.dimension();
-        let of_one = self.likelihood.n_statistics().saturating_mul(2).saturating_add(d.saturating_mul(4));
+        let of_one = self.likelihood.n_statistics().saturating_mul(4).saturating_add(d.saturating_mul(4));
         n_components.saturating_mul(of_one.saturating_add(256))
     }
 
