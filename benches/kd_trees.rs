@@ -67,7 +67,7 @@ fn measure<F: Scalar>(criterion: &mut Criterion, n: usize, d: usize, threads: us
     group.bench_function(id("visit of the nodes"), |bencher| {
         let assign = ByScore {
             scorer: scorer.as_ref(),
-            tail: None,
+            has_tail: false,
             width: 4,
             margin: Some(20.0),
             abandon: true,

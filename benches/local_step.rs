@@ -38,7 +38,7 @@ fn measure<F: Scalar>(bench: &mut Bench, sizes: Sizes) {
     let scorer = globals.scorer(&state.model).expect("definite");
     let assign = ByScore {
         scorer: scorer.as_ref(),
-        tail: None,
+        has_tail: false,
         width: sizes.width,
         margin: None,
         abandon: false,

@@ -29,8 +29,8 @@ fn gaps<F: Scalar>(bench: &mut Bench, sizes: Sizes) {
     let mixture = Mixture::new(&data, sizes);
     let globals = mixture.globals();
     let scorer = globals.scorer(&mixture.model).expect("definite");
-    let (tail, margin) = (None, Some(20.0));
-    let assign = ByScore { scorer: scorer.as_ref(), tail, width: sizes.width, margin, abandon: true, row_terms: false };
+    let (has_tail, margin, row_terms) = (false, Some(20.0), false);
+    let assign = ByScore { scorer: scorer.as_ref(), has_tail, width: sizes.width, margin, abandon: true, row_terms };
     for (group, keep) in [("without_gaps", Keep::Summary), ("with_gaps", Keep::SummaryAndGaps)] {
         bench.measure::<F>((group, &id::<F>(sizes)), sizes.threads, sizes.local_operations(), || {
             mixture.local_step(&globals, &assign, keep);

@@ -342,4 +342,21 @@ MORE = (
         f"digamma_difference(b, if {bug(88)} {{ 1.0 }} else {{ a }})",
         "process::dirichlet_process",
     ),
+    Bug(
+        89,
+        "a new base measure is judged without the tail, whose part of the bound it changes",
+        "src/evidence.rs",
+        "let value = gains.into_iter().sum::<Option<f64>>()? + of_tail(&next, summary).ok()? + guard(&next).ok()?;",
+        f"let of_tail = if {bug(89)} {{ of_tail(model, summary).ok()? }} else {{ of_tail(&next, summary).ok()? }};\n"
+        "    let value = gains.into_iter().sum::<Option<f64>>()? + of_tail + guard(&next).ok()?;",
+        "tests/model/test_evidence.py",
+    ),
+    Bug(
+        90,
+        "statistics of the last component are added to the tail",
+        "src/local_step/accumulate.rs",
+        "let of_tail = sums.split_off(pieces.partition_point(|(k, _)| *k < n));",
+        f"let of_tail = sums.split_off(pieces.partition_point(|(k, _)| *k + usize::from({bug(90)}) < n));",
+        "processes::",
+    ),
 )

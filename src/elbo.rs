@@ -9,8 +9,8 @@ use crate::suffstats::Summary;
 /// The named terms of the bound, nats.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Elbo {
-    /// sum_k c(lambda_0 + S_k) - c(lambda_0), plus sum_n log h(x_n). For the part of units in a tail, E_p log p(x_n)
-    /// times their responsibility for it. In the data's units.
+    /// sum_k c(lambda_0 + S_k) - c(lambda_0), plus E_p log p of the part of the units in a tail, plus sum_n log h(x_n).
+    /// In the data's units.
     pub data: f64,
     /// L*(N) of the process.
     pub allocation: f64,
@@ -25,6 +25,15 @@ impl Elbo {
     }
 }
 
+/// E log p under the base measure of the part of the units in the tail, without their own base measure, nats; 0 without
+/// a tail.
+///
+/// # Errors
+/// As [`crate::likelihood::Conjugate::expected_at_prior`].
+pub fn of_tail<F: Scalar>(model: &Model<F>, summary: &Summary) -> Result<f64> {
+    summary.tail.as_ref().map_or(Ok(0.0), |tail| model.likelihood.expected_at_prior(tail.sufficient()))
+}
+
 /// Computes the bound with all global factors at their optimum given the summary.
 ///
 /// # Errors
@@ -33,13 +42,12 @@ pub fn collapsed<F: Scalar>(model: &Model<F>, summary: &Summary) -> Result<Elbo>
     let k = summary.n_components();
     let gain = |k| model.likelihood.gain(summary.component(k), model.objective).map_err(|error| error.of_component(k));
     let gains = over_components(k, summary.n_statistics, || try_map(k, gain))?;
-    let tail = summary.tail.unwrap_or_default();
     let elbo = Elbo {
-        data: gains.iter().sum::<f64>() + summary.log_base_measure + tail.expected_log_likelihood
+        data: gains.iter().sum::<f64>() + of_tail(model, summary)? + summary.log_base_measure
             - summary.mass * model.log_volume
             + model.log_jacobian * summary.n_components() as f64,
         allocation: model.allocate(summary).bound,
-        entropy: summary.entropies.iter().sum::<f64>() + tail.entropy,
+        entropy: summary.entropies.iter().sum::<f64>() + summary.tail.as_ref().map_or(0.0, |tail| tail.entropy),
     };
     if elbo.total().is_finite() {
         return Ok(elbo);

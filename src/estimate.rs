@@ -69,7 +69,7 @@ fn process_of_fit(process: &Named) -> Result<Named> {
     }
     let given =
         if is_dirichlet { parameters.clone() } else { Parameters::from_pairs([("concentration", Value::Number(1.0))]) };
-    // Base measures are not estimated under other truncations.
+    // A truncation concerns fits alone: samplers of one process have one base measure.
     let parameters = given.with([("truncation", Value::Text("nested".to_owned()))]);
     Ok(Named { name: "DirichletProcess".to_owned(), parameters })
 }

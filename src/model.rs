@@ -173,13 +173,10 @@ impl Specification {
         Ok(())
     }
 
-    /// Whether the base measure can be estimated. This requires that all terms of the bound can be recomputed under
-    /// another base measure. The term of a tail cannot.
+    /// Whether the base measure can be estimated. In topic models, that of words is estimated by marginal likelihood
+    /// even if topics are point estimates.
     fn can_estimate(&self) -> Result<bool> {
-        // In topic models, the base measure of words is estimated by marginal likelihood even if topics are point
-        // estimates.
-        let is_free = self.objective == Objective::Variational || self.documents()?.is_some();
-        Ok(is_free && !self.weights()?.has_tail())
+        Ok(self.objective == Objective::Variational || self.documents()?.is_some())
     }
 
     /// Converts the specification to coordinates.
@@ -371,7 +368,7 @@ impl<F: Scalar> Model<F> {
         if let Some(documents) = &self.documents {
             return documents.allocate_documents(&counts, summary.documents.as_ref());
         }
-        let tail = summary.tail.filter(|_| self.process.has_tail()).map_or(0.0, |tail| tail.count.max(0.0));
+        let tail = if self.process.has_tail() { summary.tail_count() } else { 0.0 };
         self.process.allocate(&counts, tail, self.objective)
     }
 }

@@ -31,14 +31,43 @@ pub struct Sufficient<'a> {
 }
 
 /// The infinite tail of a process that gives it responsibilities (mathematics 2c).
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Tail {
     /// Expected count of the tail.
     pub count: f64,
     /// Entropy of the tail's responsibilities, nats.
     pub entropy: f64,
-    /// Sum over units of mass x responsibility x expected log-likelihood under the prior, nats.
-    pub expected_log_likelihood: f64,
+    /// Expected statistics of the tail, (P,).
+    pub statistics: Vec<f64>,
+}
+
+impl Tail {
+    /// The tail of no units.
+    pub fn zeros(n_statistics: usize) -> Self {
+        Self { count: 0.0, entropy: 0.0, statistics: vec![0.0; n_statistics] }
+    }
+
+    /// Count and statistics, as the likelihood needs them.
+    pub fn sufficient(&self) -> Sufficient<'_> {
+        Sufficient { count: self.count, statistics: &self.statistics }
+    }
+
+    /// Whether this can be the tail of a summary, since files are not trusted.
+    fn fits(&self, n_statistics: usize) -> bool {
+        self.statistics.len() == n_statistics
+            && self.statistics.iter().chain([&self.count, &self.entropy]).all(|value| value.is_finite())
+    }
+
+    fn combine(&mut self, other: &Self, sign: f64) {
+        self.count += sign * other.count;
+        self.entropy += sign * other.entropy;
+        self.statistics.iter_mut().zip(&other.statistics).for_each(|(sum, value)| *sum += sign * value);
+    }
+
+    fn scale(&self, factor: f64) -> Self {
+        let statistics = self.statistics.iter().map(|x| factor * x).collect();
+        Self { count: factor * self.count, entropy: factor * self.entropy, statistics }
+    }
 }
 
 /// Counts, statistics and entropies by component, and the other terms that the bound needs. Additive over units.
@@ -64,7 +93,7 @@ pub struct Summary {
     pub documents: Option<DocumentTerms>,
     /// Sum of the units' masses.
     pub mass: f64,
-    /// Sum over units of mass x log base measure, nats, excluding the part of each mass that belongs to the tail.
+    /// Sum over units of mass x log base measure, nats.
     pub log_base_measure: f64,
 }
 
@@ -134,22 +163,21 @@ impl Summary {
         theirs.sort_unstable();
         let k = ids.len();
         let values = [&self.counts, &self.entropies, &self.statistics];
-        let tail = self.tail.unwrap_or_default();
-        let tail = [&tail.count, &tail.entropy, &tail.expected_log_likelihood];
         mine == theirs
             && self.n_statistics == n_statistics
             && (self.counts.len(), self.entropies.len()) == (k, k)
             && self.documents.as_ref().is_none_or(|documents| documents.fits(k))
+            && self.tail.as_ref().is_none_or(|tail| tail.fits(n_statistics))
             && match &self.sparse {
                 None => self.statistics.len() == k * n_statistics,
                 Some(sparse) => self.statistics.is_empty() && sparse.fits(k, n_statistics),
             }
-            && values
-                .into_iter()
-                .flatten()
-                .chain([&self.mass, &self.log_base_measure])
-                .chain(tail)
-                .all(|value| value.is_finite())
+            && values.into_iter().flatten().chain([&self.mass, &self.log_base_measure]).all(|value| value.is_finite())
+    }
+
+    /// Expected count of the tail, without the rounding that may leave it below zero; 0 without a tail.
+    pub fn tail_count(&self) -> f64 {
+        self.tail.as_ref().map_or(0.0, |tail| tail.count.max(0.0))
     }
 
     /// Count and statistics of the component at `k`; requires dense statistics.
@@ -207,11 +235,8 @@ impl Summary {
             from[index] = Some(k);
         }
         self.gaps.combine(&other.gaps, sign);
-        if let Some(theirs) = other.tail {
-            let mine = self.tail.get_or_insert_default();
-            mine.count += sign * theirs.count;
-            mine.entropy += sign * theirs.entropy;
-            mine.expected_log_likelihood += sign * theirs.expected_log_likelihood;
+        if let Some(theirs) = &other.tail {
+            self.tail.get_or_insert_with(|| Tail::zeros(theirs.statistics.len())).combine(theirs, sign);
         }
         if let Some(theirs) = &other.documents {
             let k = self.n_components();
@@ -320,7 +345,7 @@ impl Summary {
     pub fn scale(&self, factor: f64) -> Self {
         let mut scaled = Self::empty(self.ids.clone(), 0, false);
         scaled.n_statistics = self.n_statistics;
-        scaled.tail = self.tail;
+        scaled.tail = self.tail.as_ref().map(|tail| tail.scale(factor));
         scaled.counts = self.counts.iter().map(|x| factor * x).collect();
         scaled.statistics = self.statistics.iter().map(|x| factor * x).collect();
         let scale = |non_zeros: &NonZeros| non_zeros.scaled(factor);
@@ -331,11 +356,6 @@ impl Summary {
         scaled.entropies = self.entropies.iter().map(|x| factor * x).collect();
         scaled.gaps = self.gaps.clone();
         scaled.gaps.listed_mut().into_iter().flatten().for_each(|(_, gap)| *gap *= factor);
-        if let Some(tail) = &mut scaled.tail {
-            tail.count *= factor;
-            tail.entropy *= factor;
-            tail.expected_log_likelihood *= factor;
-        }
         scaled.documents = self.documents.as_ref().map(|documents| documents.scale(factor));
         scaled.mass = factor * self.mass;
         scaled.log_base_measure = factor * self.log_base_measure;

@@ -23,7 +23,7 @@ pub(super) fn falling<F: Scalar>(model: &Model<F>, total: &Summary) -> Result<Op
         }
         let edit = Edit::Reorder { order: order.iter().map(|&place| total.ids[place]).collect() };
         let mut sorted = Summary::empty(total.ids.clone(), 0, false);
-        (sorted.counts, sorted.tail) = (total.counts.clone(), total.tail);
+        (sorted.counts, sorted.tail) = (total.counts.clone(), total.tail.clone());
         sorted.apply(&edit)?;
         // For a point estimate the order changes the bound only by rounding.
         if model.allocate(&sorted).bound >= before - 1e-12 * before.abs() {

@@ -103,7 +103,7 @@ impl<F: Scalar> Prepared<'_, F> {
             ids: &globals.ids,
             assign: &ByScore {
                 scorer: scorer.as_ref(),
-                tail: None,
+                has_tail: false,
                 width: 1,
                 margin: None,
                 abandon: true,

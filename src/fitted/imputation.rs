@@ -120,7 +120,7 @@ impl Fitted {
     fn predictive_shares<F: Scalar>(&self, model: &Model<F>, rows: &dyn Rows<F>, cancel: &Cancel) -> Result<Assigned> {
         let scorer = self.scorer(Prediction::Predictive)?;
         let width = scorer.n_components();
-        let scored = Scored { model, scorer, tail: None, width, margin: None, keep: Keep::Nothing };
+        let scored = Scored { model, scorer, has_tail: false, width, margin: None, keep: Keep::Nothing };
         self.collect(rows, &scored, cancel)
     }
 }

@@ -63,7 +63,7 @@ impl Fitted {
     fn sample_weights(&self, n: usize, seed: u64) -> Result<Value> {
         // Rounding may leave counts of emptied components below zero.
         let counts: Vec<f64> = self.summary.counts.iter().map(|count| count.max(0.0)).collect();
-        let tail = self.summary.tail.map_or(0.0, |tail| tail.count.max(0.0));
+        let tail = self.summary.tail_count();
         let source = self.specification.weights()?.weight_source(&counts, tail)?;
         let drawn = map(n, |draw| {
             let mut weights = vec![0.0; counts.len()];

@@ -97,8 +97,8 @@ impl Fitted {
     ) -> Result<Assigned> {
         let PackedFit { model, allocation, .. } = self.packed()?;
         let scorer = self.scorer(if with_tail { Prediction::WithTail } else { Prediction::Components })?;
-        let tail = allocation.tail_log_weight.filter(|_| with_tail);
-        let scored = Scored { model, scorer, tail, width, margin: None, keep: Keep::Nothing };
+        let has_tail = with_tail && allocation.tail_log_weight.is_some();
+        let scored = Scored { model, scorer, has_tail, width, margin: None, keep: Keep::Nothing };
         self.collect(rows, &scored, cancel)
     }
 
@@ -116,8 +116,9 @@ impl Fitted {
     ) -> Result<()> {
         let PackedFit { model, allocation, .. } = self.packed()?;
         let scorer = self.scorer(if with_tail { Prediction::WithTail } else { Prediction::Components })?;
-        let tail = allocation.tail_log_weight.filter(|_| with_tail);
-        let scored = Scored { model, scorer, tail, width: scorer.n_components(), margin: None, keep: Keep::Nothing };
+        let has_tail = with_tail && allocation.tail_log_weight.is_some();
+        let scored =
+            Scored { model, scorer, has_tail, width: scorer.n_components(), margin: None, keep: Keep::Nothing };
         let mut tap = CollectTable { table, filled: 0 };
         self.local_step(rows, None, &scored, &mut [&mut tap], cancel)?;
         Ok(())
@@ -140,7 +141,7 @@ impl Fitted {
         })?;
         let (model, scorer) = (&self.packed::<F>()?.model, self.scorer(prediction)?);
         let width = scorer.n_components();
-        let scored = Scored { model, scorer, tail: None, width, margin: None, keep: Keep::Nothing };
+        let scored = Scored { model, scorer, has_tail: false, width, margin: None, keep: Keep::Nothing };
         let mut log_normalizers = Vec::with_capacity(rows.n_rows());
         let mut tap = Normalizers(&mut log_normalizers);
         self.local_step(rows, None, &scored, &mut [&mut tap], cancel)?;

@@ -20,7 +20,7 @@ use crate::process::Allocation;
 use crate::real::Plain;
 use crate::scoring::Scorer;
 use crate::simd::Scalar;
-use crate::suffstats::Summary;
+use crate::suffstats::{Summary, Tail};
 
 /// The result of a fit, independent of the type of the rows.
 #[derive(Debug, Clone)]
@@ -132,30 +132,16 @@ impl Fitted {
         {
             return Err(format(format!("the terms of documents do not fit {k} components")));
         }
-        if summary.tail.is_some() && !has_tail {
-            return Err(format("the process has no tail".into()));
+        if summary.tail.as_ref().is_some_and(|tail| !has_tail || tail.statistics.len() != n_statistics) {
+            return Err(format("the tail does not fit the process or the likelihood".into()));
         }
-        let tail = summary.tail.unwrap_or_default();
+        let nothing = Tail::zeros(n_statistics);
+        let tail = summary.tail.as_ref().unwrap_or(&nothing);
         if model.process.n_components().is_some_and(|fixed| fixed != k) {
             return Err(format(format!("the process does not have {k} components")));
         }
-        let arrays = [&summary.counts, &summary.statistics, &summary.entropies];
-        let of_tail = [&tail.count, &tail.entropy, &tail.expected_log_likelihood];
-        if arrays.into_iter().flatten().chain(of_tail).any(|value| !value.is_finite()) {
-            return Err(format("the summary has values that are not finite".into()));
-        }
-        if summary.counts.iter().chain([&tail.count]).any(|&count| count < -1e-6 * (1.0 + summary.mass.abs())) {
-            return Err(format("a count is negative".into()));
-        }
-        let scale = 1.0 + summary.mass.abs();
-        let counted = summary.counts.iter().sum::<f64>() + tail.count;
-        if !summary.mass.is_finite() || (counted - summary.mass).abs() > 1e-6 * scale {
-            return Err(format(format!("the counts do not add up to the mass, {}", Plain(summary.mass))));
-        }
-        if summary.entropies.iter().chain([&tail.entropy]).any(|&entropy| entropy < -1e-6 * scale) {
-            return Err(format("an entropy is negative".into()));
-        }
-        model.likelihood.check_statistics(&summary.components())?;
+        check_sums(summary, tail)?;
+        model.likelihood.check_statistics(&[summary.components(), vec![tail.sufficient()]].concat())?;
         let known = self.stop_reason == StopReason::Converged
             || (self.stop_reason == StopReason::MaxPasses && !self.history.is_empty());
         if known && self.elbo.is_nan() {
@@ -254,8 +240,8 @@ impl Fitted {
     /// [`Error::InvalidArgument`] for a different number of columns; [`Error::Numerical`]; [`Error::Cancelled`].
     pub fn evaluate<F: Scalar>(&self, rows: &dyn Rows<F>, weights: Option<&[f64]>, cancel: &Cancel) -> Result<f64> {
         let (PackedFit { model, allocation, .. }, scorer) = (self.packed()?, self.scorer(Prediction::WithTail)?);
-        let (tail, width, margin) = (allocation.tail_log_weight, self.sparsity, self.margin);
-        let scored = Scored { model, scorer, tail, width, margin, keep: Keep::Nothing };
+        let (has_tail, width, margin) = (allocation.tail_log_weight.is_some(), self.sparsity, self.margin);
+        let scored = Scored { model, scorer, has_tail, width, margin, keep: Keep::Nothing };
         let on_subspace = self.weights_on_subspace(rows, weights, cancel)?;
         let weights = on_subspace.as_deref().or(weights);
         let outcome = self.local_step(rows, weights, &scored, &mut [], cancel)?;
@@ -306,7 +292,8 @@ impl Fitted {
         cancel: &Cancel,
     ) -> Result<Outcome> {
         let (PackedFit { model, allocation, .. }, scorer) = (self.packed()?, self.scorer(Prediction::WithTail)?);
-        let scored = Scored { model, scorer, tail: allocation.tail_log_weight, width, margin: None, keep };
+        let has_tail = allocation.tail_log_weight.is_some();
+        let scored = Scored { model, scorer, has_tail, width, margin: None, keep };
         self.local_step(rows, weights, &scored, &mut [], cancel)
     }
 
@@ -329,12 +316,34 @@ impl Fitted {
     }
 }
 
+/// Refuses sums that no rows have.
+fn check_sums(summary: &Summary, tail: &Tail) -> Result<()> {
+    let format = |message: String| Error::Format { message };
+    let arrays = [&summary.counts, &summary.statistics, &summary.entropies, &tail.statistics];
+    let of_tail = [&tail.count, &tail.entropy];
+    if arrays.into_iter().flatten().chain(of_tail).any(|value| !value.is_finite()) {
+        return Err(format("the summary has values that are not finite".into()));
+    }
+    let scale = 1.0 + summary.mass.abs();
+    if summary.counts.iter().chain([&tail.count]).any(|&count| count < -1e-6 * scale) {
+        return Err(format("a count is negative".into()));
+    }
+    let counted = summary.counts.iter().sum::<f64>() + tail.count;
+    if !summary.mass.is_finite() || (counted - summary.mass).abs() > 1e-6 * scale {
+        return Err(format(format!("the counts do not add up to the mass, {}", Plain(summary.mass))));
+    }
+    if summary.entropies.iter().chain([&tail.entropy]).any(|&entropy| entropy < -1e-6 * scale) {
+        return Err(format("an entropy is negative".into()));
+    }
+    Ok(())
+}
+
 /// Packed components and how to process their scores.
 pub(super) struct Scored<'a, F: Scalar> {
     pub model: &'a Model<F>,
     pub scorer: &'a dyn Scorer<F>,
-    /// The log weight of the tail, if it is the last column.
-    pub tail: Option<f64>,
+    /// Whether the last column is the tail.
+    pub has_tail: bool,
     pub width: usize,
     pub margin: Option<f64>,
     pub keep: Keep,
@@ -343,13 +352,13 @@ pub(super) struct Scored<'a, F: Scalar> {
 impl<F: Scalar> Scored<'_, F> {
     /// Runs a local step over rows in the coordinates of the fit, which were checked.
     pub(super) fn step(&self, units: &RowUnits<'_, F>, taps: &mut [&mut dyn Tap], cancel: &Cancel) -> Result<Outcome> {
-        let n_components = self.scorer.n_components() - usize::from(self.tail.is_some());
+        let n_components = self.scorer.n_components() - usize::from(self.has_tail);
         let ids: Vec<ComponentId> = (0..n_components as u32).map(ComponentId).collect();
-        let Self { scorer, tail, width, margin, .. } = *self;
+        let Self { scorer, has_tail, width, margin, .. } = *self;
         let step = LocalStep {
             likelihood: self.model.likelihood.as_ref(),
             ids: &ids,
-            assign: &ByScore { scorer, tail, width, margin, abandon: true, row_terms: true },
+            assign: &ByScore { scorer, has_tail, width, margin, abandon: true, row_terms: true },
             keep: self.keep,
             cancel,
         };

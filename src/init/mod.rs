@@ -90,8 +90,8 @@ impl Init<'_> {
             Self::Labels(labels) => fingerprint(3, labels.iter().map(|&label| u64::from(label))),
             Self::Table(values) => of_numbers(4, *values),
             Self::Summary { summary, origin, coordinates, .. } => {
-                let tail = summary.tail.unwrap_or_default();
-                let numbers = summary.counts.iter().chain([&tail.count]).chain(&summary.statistics).chain(*origin);
+                let tail = summary.tail.as_ref().map_or(&[][..], |tail| &tail.statistics);
+                let numbers = summary.counts.iter().chain(&summary.statistics).chain(tail).chain(*origin);
                 let map = coordinates.to_parts();
                 if coordinates.is_identity() {
                     of_numbers(5, numbers)
@@ -203,6 +203,9 @@ impl<F: Scalar> Beginning<'_, F> {
                 start.statistics.clear();
                 for &component in &summary.components() {
                     start.statistics.extend(self.likelihood().rebase(component, origin)?);
+                }
+                if let Some(tail) = &mut start.tail {
+                    tail.statistics = self.likelihood().rebase(tail.sufficient(), origin)?;
                 }
                 Ok(Memo::starting_from(start, n_batches, self.mass))
             }

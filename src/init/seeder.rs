@@ -92,7 +92,7 @@ impl<F: Scalar> Seeder<'_, F> {
             ids: &centres.ids,
             assign: &ByScore {
                 scorer: scorer.as_ref(),
-                tail: None,
+                has_tail: false,
                 width: 1,
                 margin: None,
                 abandon: true,

@@ -59,7 +59,7 @@ pub fn one_by_one<F: Scalar>(begin: &Beginning<'_, F>, generator: &mut Generator
         let scorer: Box<dyn Scorer<F>> = likelihood.scorer(&globals.components(), &log_weights, Density::Predictive)?;
         let assign = ByScore {
             scorer: scorer.as_ref(),
-            tail: None,
+            has_tail: false,
             width: begin.ids.len(),
             margin: None,
             abandon: true,

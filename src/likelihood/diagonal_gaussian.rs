@@ -88,6 +88,14 @@ impl NormalGamma {
         Column::square(precision, self.mean, constant)
     }
 
+    /// Sum of E log p over the values with these sums, without their base measure.
+    fn expected_of(self, sums: ColumnSums) -> f64 {
+        let ColumnSums { count, sum, squares } = sums;
+        let precision = self.shape / self.rate;
+        let of_one = digamma(self.shape) - self.rate.ln() - self.kappa.recip() - precision * self.rounding;
+        0.5 * (count * of_one - precision * (squares - 2.0 * self.mean * sum + count * self.mean * self.mean))
+    }
+
     /// Negative divergence of a row's smoothed moments, without half the logarithm of its variance (mathematics 5.2):
     /// `KL(N(m_n, v_n) || N(m, v))` with `v_n = (b_0 + kappa_0 / (kappa_0 + 1) u^2 / 2) / (a_0 + 1/2)`,
     /// `m_n = m_0 + u / (kappa_0 + 1)`, `u = x - m_0`, where the two squares in u are completed to one.
@@ -308,6 +316,10 @@ impl Conjugate for DiagonalGaussian {
     fn log_marginal(&self, component: Sufficient<'_>) -> Result<f64> {
         let posterior = self.posterior(component);
         Ok(posterior.iter().zip(&self.prior).map(|(column, prior)| column.cumulant_above(*prior)).sum())
+    }
+
+    fn expected_at_prior(&self, units: Sufficient<'_>) -> Result<f64> {
+        Ok(self.sums(units).zip(&self.prior).map(|(sums, prior)| prior.expected_of(sums)).sum())
     }
 
     fn check_statistics(&self, components: &[Sufficient<'_>]) -> Result<()> {

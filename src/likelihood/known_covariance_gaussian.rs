@@ -274,6 +274,15 @@ impl Conjugate for KnownCovarianceGaussian {
             .sum())
     }
 
+    fn expected_at_prior(&self, units: Sufficient<'_>) -> Result<f64> {
+        if let Some(model) = &self.missing {
+            return model.expected_at_prior(units);
+        }
+        let sums = times(&self.map, units.statistics);
+        let columns = self.precisions.iter().zip(&self.mean).zip(sums);
+        Ok(columns.map(|((p, m), s)| m * s - 0.5 * units.count * (m * m + p.recip())).sum())
+    }
+
     fn posterior_parameters(&self, components: &[Sufficient<'_>]) -> Result<Parameters> {
         let d = self.mean.len();
         if let Some(model) = &self.missing {

@@ -121,6 +121,12 @@ pub trait Conjugate: Debug + Send + Sync {
     /// # Errors
     /// [`Error::Numerical`] where the posterior has no Cholesky factor.
     fn log_marginal(&self, component: Sufficient<'_>) -> Result<f64>;
+    /// E log p(units | phi) under the base measure, which is linear in the statistics, without the units' own base
+    /// measure (mathematics 2c), nats.
+    ///
+    /// # Errors
+    /// [`Error::Numerical`] where the base measure has no Cholesky factor.
+    fn expected_at_prior(&self, units: Sufficient<'_>) -> Result<f64>;
     /// Bound on the rounding error of [`Conjugate::log_marginal`], nats.
     fn rounding_of_marginal(&self, _: Sufficient<'_>) -> f64 {
         0.0

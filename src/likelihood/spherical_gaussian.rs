@@ -339,6 +339,19 @@ impl Conjugate for SphericalGaussian {
         })
     }
 
+    fn expected_at_prior(&self, units: Sufficient<'_>) -> Result<f64> {
+        let (SphericalPosterior { mean, shape, rate, .. }, d) = (&self.prior, self.prior.mean.len());
+        let (sums, rest) = units.statistics.split_at(d);
+        let (precision, spread) = (shape / rate, self.spread(&self.prior) / self.d());
+        let count = |j: usize| rest.get(1 + j).map_or(units.count, |count| count.max(0.0));
+        let of_column = |j: usize| {
+            let (n, m) = (count(j), mean[j]);
+            let distance = n * m * m - 2.0 * m * sums[j] + n * self.rounding[j];
+            n * (digamma(*shape) - rate.ln() - spread) - precision * distance
+        };
+        Ok(0.5 * ((0..d).map(of_column).sum::<f64>() - precision * rest[0]))
+    }
+
     fn posterior_parameters(&self, components: &[Sufficient<'_>]) -> Result<Parameters> {
         let all: Vec<SphericalPosterior> = components.iter().map(|component| self.posterior(*component)).collect();
         let of = |value: fn(&SphericalPosterior) -> f64| vector(all.iter().map(value).collect());

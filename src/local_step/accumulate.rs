@@ -15,7 +15,7 @@ use crate::parallel::{blocks, for_each, map, try_map_with};
 use crate::responsibilities::Responsibilities;
 use crate::simd::{Instructions, Scalar, sum};
 use crate::special::{ln_1p_of_positive, ln_of_positive};
-use crate::suffstats::{SparseSum, Summary, Sums};
+use crate::suffstats::{SparseSum, Summary, Sums, Tail};
 
 /// Number of pairs per task. A large component is cut into pieces of this size, so that threads can share it.
 const PIECE: usize = 8192;
@@ -29,8 +29,6 @@ const GATHERED: usize = 256;
 pub(super) struct ChunkUnits<'a, F: Scalar> {
     /// The units.
     pub units: &'a dyn Units<F>,
-    /// Index of the first unit of the chunk.
-    pub first: u32,
     /// Rows of the units.
     pub rows: RowBlock<'a, F>,
     /// Position of each unit of the chunk among the rows.
@@ -51,28 +49,32 @@ pub(super) fn accumulate<F: Scalar>(
     pairs: &Pairs,
     summary: &mut Summary,
 ) -> Result<()> {
-    let pieces: Vec<(usize, Range<usize>)> =
-        (0..summary.n_components()).flat_map(|k| blocks(pairs.count(k), PIECE).map(move |range| (k, range))).collect();
-    let sums = try_map_with(pieces.len(), PieceSpace::default, |work, index| {
+    let (n, has_tail) = (summary.n_components(), step.assign.has_tail());
+    let pieces: Vec<(usize, Range<usize>)> = (0..n + usize::from(has_tail))
+        .flat_map(|k| blocks(pairs.count(k), PIECE).map(move |range| (k, range)))
+        .collect();
+    let mut sums = try_map_with(pieces.len(), PieceSpace::default, |work, index| {
         step.cancel.check()?;
         let (component, range) = &pieces[index];
         Ok(sum_piece(step, chunk, pairs, *component, range.clone(), work))
     })?;
+    let of_tail = sums.split_off(pieces.partition_point(|(k, _)| *k < n));
     for ((k, _), piece) in pieces.iter().zip(&sums) {
         summary.counts[*k] += piece.count;
         summary.entropies[*k] += piece.entropy;
     }
     let statistics = sums.into_iter().map(|piece| piece.statistics);
     summary.add_pieces(&pieces.into_iter().map(|(k, _)| k).zip(statistics).collect::<Vec<_>>());
+    if has_tail {
+        let tail = summary.tail.get_or_insert_with(|| Tail::zeros(summary.n_statistics));
+        for piece in of_tail {
+            tail.count += piece.count;
+            tail.entropy += piece.entropy;
+            piece.statistics.add_to(&mut tail.statistics);
+        }
+    }
     summary.mass += sum(masses);
-    if let Some(log_weight) = step.assign.tail_log_weight() {
-        let unit = |&row: &u32| chunk.order.units[row as usize] - chunk.first;
-        let of_components = pairs.of(summary.n_components());
-        let tail = of_components.flat_map(|(rows, values)| rows.iter().map(unit).zip(values.iter().copied()));
-        let rest =
-            add_tail(tail, masses, log_weight, |unit| responsibilities.log_normalizers[chunk.places.of(unit)], summary);
-        summary.log_base_measure += base_measure(step, chunk, &rest);
-    } else if chunk.base.is_none() {
+    if chunk.base.is_none() {
         summary.log_base_measure += base_measure(step, chunk, masses);
     }
     if step.keep == Keep::SummaryAndGaps {
@@ -93,28 +95,6 @@ fn base_measure<F: Scalar>(step: &LocalStep<'_, F>, chunk: ChunkUnits<'_, F>, ma
     let places = chunk.order.places();
     let of_units = masses.iter().enumerate().filter(|(_, mass)| **mass > 0.0);
     of_units.map(|(unit, mass)| mass * values[places.of(unit)]).sum()
-}
-
-/// Adds the pairs of the tail, and returns the masses without the tail's part, to which the base measures apply. The
-/// expected log likelihood of a pair follows from its log weight and its unit's normaliser (mathematics 2c).
-fn add_tail(
-    pairs: impl Iterator<Item = (u32, f64)>,
-    masses: &[f64],
-    log_weight: f64,
-    log_normalizer: impl Fn(usize) -> f64,
-    summary: &mut Summary,
-) -> Vec<f64> {
-    let mut rest = masses.to_vec();
-    let tail = summary.tail.get_or_insert_default();
-    for (unit, value) in pairs {
-        let unit = unit as usize;
-        let (share, log) = (masses[unit] * value, value.ln());
-        rest[unit] -= share;
-        tail.count += share;
-        tail.entropy -= share * log;
-        tail.expected_log_likelihood += share * (log + log_normalizer(unit) - log_weight);
-    }
-    rest
 }
 
 struct PieceSum {

@@ -40,9 +40,9 @@ pub trait Assign<F: Scalar>: Sync {
         self.width()
     }
 
-    /// The log weight of the tail, nats, if the position after the last component is the tail.
-    fn tail_log_weight(&self) -> Option<f64> {
-        None
+    /// Whether the position after the last component is the tail.
+    fn has_tail(&self) -> bool {
+        false
     }
 
     /// Whether the first responsibility of every unit is the largest, and zeros come last.
@@ -82,8 +82,8 @@ pub(super) fn no_weight_of<F: Scalar>(
 pub struct ByScore<'a, F: Scalar> {
     /// The packed components, followed by the tail if there is one.
     pub scorer: &'a dyn Scorer<F>,
-    /// The log weight of the tail, nats.
-    pub tail: Option<f64>,
+    /// Whether the last packed component is the tail.
+    pub has_tail: bool,
     /// Number of pairs per unit.
     pub width: usize,
     /// Drop components whose log weight is more than this many nats below the row's best.
@@ -99,8 +99,8 @@ impl<F: Scalar> Assign<F> for ByScore<'_, F> {
         self.width
     }
 
-    fn tail_log_weight(&self) -> Option<f64> {
-        self.tail
+    fn has_tail(&self) -> bool {
+        self.has_tail
     }
 
     fn is_compact(&self) -> bool {

@@ -182,16 +182,14 @@ impl<F: Scalar> LocalStep<'_, F> {
         let mut log_normalizer = 0.0;
         let d = units.dimension();
         let width = self.assign.width();
-        let n_columns = self.ids.len() + usize::from(self.assign.tail_log_weight().is_some());
+        let n_columns = self.ids.len() + usize::from(self.assign.has_tail());
         // Sparse rows are not copied, so large chunks do not take their room.
         let size = chunk_rows(self.assign.usual_width(), if units.is_sparse() { FEW_COLUMNS } else { d });
         let Buffers { read, responsibilities, scored, leaders, pairs } = buffers;
         (responsibilities.width, scored.width) = (width, width);
         let mut evaluated = 0;
         let mut best = vec![None; if state.is_some() { units.len() } else { 0 }];
-        // With a tail, base measures apply only to the mass outside the tail.
-        let has_tail = self.assign.tail_log_weight().is_some();
-        let base = state.as_deref_mut().and_then(|state| *state.log_base_measure_mut()).filter(|_| !has_tail);
+        let base = state.as_deref_mut().and_then(|state| *state.log_base_measure_mut());
         for (index, range) in chunks(units, size).enumerate() {
             read.resize(range.len() * units.n_values(), F::ZERO);
             responsibilities.resize(range.len());
@@ -219,7 +217,7 @@ impl<F: Scalar> LocalStep<'_, F> {
                 pairs.sort(Sorting { responsibilities, places, order, masses, k: n_columns, is_compact });
                 let mut numbers = Vec::new();
                 let rows = units.rows(&order.units, read, &mut numbers);
-                let chunk = ChunkUnits { units, first: range.start as u32, rows, order, places, base };
+                let chunk = ChunkUnits { units, rows, order, places, base };
                 accumulate::accumulate(self, chunk, masses, responsibilities, pairs, &mut summary)?;
             }
             if let Some(state) = state.as_deref_mut() {
@@ -233,8 +231,7 @@ impl<F: Scalar> LocalStep<'_, F> {
             summary.log_base_measure = base;
         }
         if let Some(state) = state {
-            *state.log_base_measure_mut() =
-                Some(summary.log_base_measure).filter(|_| !has_tail && self.keep != Keep::Nothing);
+            *state.log_base_measure_mut() = Some(summary.log_base_measure).filter(|_| self.keep != Keep::Nothing);
             state.remember(best);
         }
         let work =

@@ -194,7 +194,7 @@ impl<F: Scalar> Creation<'_, F> {
         let scorer = parts.scorer_without_tail(model)?;
         let deal = ByScore {
             scorer: scorer.as_ref(),
-            tail: None,
+            has_tail: false,
             width,
             margin: Some(MARGIN),
             abandon: true,

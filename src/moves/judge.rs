@@ -59,7 +59,7 @@ impl<'a, F: Scalar> Judge<'a, F> {
     /// The bound of all data, with the components in their sorted order.
     pub fn bound(&self, total: &Summary) -> Result<f64> {
         let elbo = elbo::collapsed(self.model, total)?;
-        let tail = total.tail.map_or(0.0, |tail| tail.count);
+        let tail = total.tail_count();
         Ok(elbo.data + elbo.entropy + self.allocation(total.counts.clone(), tail))
     }
 

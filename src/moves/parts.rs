@@ -180,7 +180,7 @@ impl<'a, F: Scalar> Settle<'a, F> {
     /// The proposals that each raise the bound, the best first.
     fn by_themselves(&self, total: &Summary, candidates: &[Candidate<'_>], verdicts: &mut [Verdict]) -> Choice {
         let judge = Judge::new(self.model);
-        let tail = total.tail.map_or(0.0, |tail| tail.count);
+        let tail = total.tail_count();
         let mut counts = total.counts.clone();
         let mut before = judge.allocation(counts.clone(), tail);
         let mut left: Vec<(f64, usize)> = Vec::new();
@@ -215,7 +215,7 @@ impl<'a, F: Scalar> Settle<'a, F> {
         unedited: Unedited,
     ) -> Result<(Choice, Option<Model<F>>)> {
         let unsure = evidence::unsure(self.model, total)?;
-        let tail = total.tail.map_or(0.0, |tail| tail.count);
+        let tail = total.tail_count();
         let mut best_so_far: Option<(Choice, Ahead<F>)> = None;
         for turn in 0..TURNS {
             let judge = Judge::new(best_so_far.as_ref().map_or(&unsure, |(_, ahead)| &ahead.model));
@@ -333,7 +333,7 @@ pub(super) fn grouping<F: Scalar>(
         whole = whole.with(&Part::of(parts, k));
     }
     let mut levels = levels(judge, &whole, parts)?;
-    let tail = total.tail.map_or(0.0, |tail| tail.count);
+    let tail = total.tail_count();
     // The parts may weigh more than the component, because they have the whole responsibility of rows that other
     // components share.
     let mut counts = total.counts.clone();

@@ -193,7 +193,7 @@ impl<F: Scalar> Refit<'_, F> {
             let scorer = globals.scorer_without_tail(self.model)?;
             let deal = ByScore {
                 scorer: scorer.as_ref(),
-                tail: None,
+                has_tail: false,
                 width,
                 margin: self.margin,
                 abandon: true,
@@ -293,7 +293,7 @@ fn change<F: Scalar>(
         Ok([judge.gain(before)?, judge.gain(after)?])
     })?;
     debug_assert!(!places.contains_key(&gone));
-    let tail = total.tail.map_or(0.0, |tail| tail.count);
+    let tail = total.tail_count();
     let weights = [judge.allocation(total.counts.clone(), tail), judge.allocation(current.counts.clone(), tail)];
     let entropies = [total.entropies.iter().sum::<f64>(), current.entropies.iter().sum::<f64>()];
     let [before, after] = terms.iter().fold([0.0; 2], |[a, b], [x, y]| [a + x, b + y]);

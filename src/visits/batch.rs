@@ -77,15 +77,13 @@ impl<'a, F: Scalar> Batch<'a, F> {
         state: &mut LocalState,
         taps: &mut [&mut dyn Tap],
     ) -> Result<Outcome> {
-        let tail = globals.allocation.tail_log_weight;
         let assign = ByScore {
             scorer,
-            tail,
+            has_tail: globals.allocation.tail_log_weight.is_some(),
             width: self.width(scorer),
             margin: self.options.margin,
             abandon: self.options.bounds_memory > 0,
-            // The expected log likelihood of a tail is derived from the log normalizers.
-            row_terms: tail.is_some(),
+            row_terms: false,
         };
         self.assign(units, &assign, globals, Some(state), taps)
     }

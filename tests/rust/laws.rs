@@ -49,7 +49,14 @@ fn local_step<F: Scalar>(
     let step = LocalStep {
         likelihood: model.likelihood.as_ref(),
         ids: &globals.ids,
-        assign: &ByScore { scorer: scorer.as_ref(), tail: None, width, margin: None, abandon: true, row_terms: false },
+        assign: &ByScore {
+            scorer: scorer.as_ref(),
+            has_tail: false,
+            width,
+            margin: None,
+            abandon: true,
+            row_terms: false,
+        },
         keep,
         cancel: &Cancel::default(),
     };
@@ -156,7 +163,7 @@ proptest! {
             ids: &globals.ids,
             assign: &ByScore {
                 scorer: scorer.as_ref(),
-                tail: None,
+                has_tail: false,
                 width: k,
                 margin: None,
                 abandon: true,

@@ -88,10 +88,9 @@ struct Case<'a, F: Scalar> {
 impl<F: Scalar> Case<'_, F> {
     fn visit(&self, units: &dyn Units<F>) -> (Outcome, All) {
         let scorer = self.globals.scorer(self.model).expect("definite");
-        let tail = self.globals.allocation.tail_log_weight;
-        let row_terms = tail.is_some();
+        let has_tail = self.globals.allocation.tail_log_weight.is_some();
         let (width, margin, abandon) = (self.width.min(scorer.n_components()), None, true);
-        let assign = ByScore { scorer: scorer.as_ref(), tail, width, margin, abandon, row_terms };
+        let assign = ByScore { scorer: scorer.as_ref(), has_tail, width, margin, abandon, row_terms: false };
         self.run(units, &assign)
     }
 
@@ -171,9 +170,7 @@ fn check_ties<F: Scalar>(name: &str, process: &str, n: usize, width: usize, seed
     assert!(distance(&a.counts, &b.counts) < 1e-12, "{name}");
     assert!(distance(&a.entropies, &b.entropies) < 1e-12, "{name}");
     assert!(distance(&a.statistics, &b.statistics) < tolerance, "{name} {}", distance(&a.statistics, &b.statistics));
-    if a.tail.is_none() {
-        assert!(distance(&[a.mass, a.log_base_measure], &[b.mass, b.log_base_measure]) < 1e-11, "{name}");
-    }
+    assert!(distance(&[a.mass, a.log_base_measure], &[b.mass, b.log_base_measure]) < 1e-11, "{name}");
 }
 
 proptest! {
@@ -210,17 +207,15 @@ proptest! {
         let likelihood = model.likelihood.as_ref();
         let mut tree = BatchTree::new(likelihood, &units, TreeOptions { depth: 0, cut: NodeCut::Axis });
         prop_assert_eq!(tree.starts(), [0]);
-        // Base measures that depend on rows are equal in all frontiers; scores without a tail omit them.
+        // Base measures that depend on rows are equal in all frontiers; scores omit them.
         let of_rows = case.visit(&units).0;
         let scale = 1.0 + of_rows.log_normalizer.abs();
         let mut last = f64::NEG_INFINITY;
         for turn in 0..40 {
             let outcome = case.visit(&case.nodes(&tree)).0;
             let bound = outcome.log_normalizer;
-            let excess: f64 = if process.ends_with("tail") { 0.0 } else {
-                let nodes = tree.nodes();
-                (0..nodes.len()).map(|node| nodes.masses()[node] * nodes.excess(node)).sum()
-            };
+            let nodes = tree.nodes();
+            let excess: f64 = (0..nodes.len()).map(|node| nodes.masses()[node] * nodes.excess(node)).sum();
             // Scores of squares contain the base measure of the mean.
             let bound = if name == "KnownCovarianceGaussian" { bound + excess } else { bound };
             prop_assert!(bound >= last - 1e-9 * scale, "{} {} {}", name, last, bound);

@@ -128,7 +128,14 @@ fn visits(model: &Model<f64>, units: &dyn Units<f64>, rows: &[f64], width: usize
     let step = LocalStep {
         likelihood: model.likelihood.as_ref(),
         ids: &globals.ids,
-        assign: &ByScore { scorer: scorer.as_ref(), tail: None, width, margin: None, abandon: true, row_terms: false },
+        assign: &ByScore {
+            scorer: scorer.as_ref(),
+            has_tail: false,
+            width,
+            margin: None,
+            abandon: true,
+            row_terms: false,
+        },
         keep: Keep::SummaryAndGaps,
         cancel: &Cancel::default(),
     };

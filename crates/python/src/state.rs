@@ -12,7 +12,7 @@ use stickbreak::fitted::{Fitted, Joins, Packs, Prediction, StopReason};
 use stickbreak::local_step::Keep;
 use stickbreak::model::Objective;
 use stickbreak::process::Concentration;
-use stickbreak::suffstats::{Summary, Tail};
+use stickbreak::suffstats::Summary;
 
 use crate::arrays::{AnyRows, at_least_one, table, vector, weights, with_rows};
 use crate::coordinates::{basis, lost_columns, read_coordinates, write_coordinates};
@@ -23,7 +23,7 @@ use crate::history::{record_from_dict, record_to_dict, runner_up_from};
 use crate::panics::caught;
 use crate::run::{run_quietly, run_soon};
 use crate::specification::{GivenPair, specification, write, write_parameters};
-use crate::summary::summary_to_dict;
+use crate::summary::{read_tail, summary_to_dict, write_tail};
 use crate::topics::{read_documents, write_documents};
 
 /// A fitted mixture.
@@ -166,7 +166,7 @@ impl FitState {
     /// Expected count of the tail; 0 without a tail.
     #[getter]
     fn tail_count(&self) -> f64 {
-        self.fitted.summary.tail.map_or(0.0, |tail| tail.count.max(0.0))
+        self.fitted.summary.tail_count()
     }
 
     #[getter]
@@ -400,8 +400,6 @@ impl FitState {
         header.set_item("elbo", fitted.elbo)?;
         header.set_item("mass", fitted.summary.mass)?;
         header.set_item("log_base_measure", fitted.summary.log_base_measure)?;
-        let tail = fitted.summary.tail.map(|tail| [tail.count, tail.entropy, tail.expected_log_likelihood]);
-        header.set_item("tail", tail)?;
         header.set_item("stop_reason", fitted.stop_reason.name())?;
         header.set_item("history", self.history(py)?)?;
         header.set_item("runner_up", self.runner_up())?;
@@ -411,6 +409,7 @@ impl FitState {
         arrays.set_item("counts", vector(py, fitted.summary.counts.clone()))?;
         arrays.set_item("entropies", vector(py, fitted.summary.entropies.clone()))?;
         arrays.set_item("statistics", table(py, fitted.summary.statistics.clone(), fitted.summary.n_statistics)?)?;
+        write_tail(py, fitted.summary.tail.as_ref(), &header, &arrays)?;
         write_parameters(py, &fitted.specification, &header, &arrays)?;
         write_estimated(py, &fitted.specification, &header, &arrays)?;
         write_documents(py, fitted, &header, &arrays)?;
@@ -461,9 +460,7 @@ impl FitState {
         summary.statistics = statistics.as_array().iter().copied().collect();
         summary.mass = field(header, "mass")?;
         summary.log_base_measure = field(header, "log_base_measure")?;
-        let tail: Option<[f64; 3]> = optional(header, "tail")?;
-        summary.tail =
-            tail.map(|[count, entropy, expected_log_likelihood]| Tail { count, entropy, expected_log_likelihood });
+        summary.tail = read_tail(header, arrays)?;
         let documents = read_documents(&mut summary, header, arrays)?;
         let stop: String = field(header, "stop_reason")?;
         let history: Vec<Bound<'_, PyDict>> = field(header, "history")?;

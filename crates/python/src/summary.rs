@@ -1,10 +1,12 @@
-//! A summary for Python.
+//! A summary for Python, and the tail in a file.
 
+use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use stickbreak::suffstats::{PairGaps, Summary};
+use stickbreak::suffstats::{PairGaps, Summary, Tail};
 
 use crate::arrays::{table, vector};
+use crate::fields::{field, optional};
 
 /// Returns the parts of a summary, and the sum of the log normalizers of its rows.
 pub fn summary_to_dict(py: Python<'_>, summary: Summary, log_normalizer: f64) -> PyResult<Bound<'_, PyDict>> {
@@ -23,10 +25,31 @@ pub fn summary_to_dict(py: Python<'_>, summary: Summary, log_normalizer: f64) ->
     dict.set_item("counts", vector(py, summary.counts))?;
     dict.set_item("entropies", vector(py, summary.entropies))?;
     dict.set_item("statistics", table(py, summary.statistics, summary.n_statistics)?)?;
-    let tail = summary.tail.map(|tail| vec![tail.count, tail.entropy, tail.expected_log_likelihood]);
-    dict.set_item("tail", tail.map(|tail| vector(py, tail)))?;
+    if let Some(tail) = summary.tail {
+        dict.set_item("tail", vector(py, vec![tail.count, tail.entropy]))?;
+        dict.set_item("tail_statistics", vector(py, tail.statistics))?;
+    }
     dict.set_item("mass", summary.mass)?;
     dict.set_item("log_base_measure", summary.log_base_measure)?;
     dict.set_item("log_normalizer", log_normalizer)?;
     Ok(dict)
+}
+
+/// Writes the tail of a process that has one.
+pub fn write_tail(
+    py: Python<'_>,
+    tail: Option<&Tail>,
+    header: &Bound<'_, PyDict>,
+    arrays: &Bound<'_, PyDict>,
+) -> PyResult<()> {
+    header.set_item("tail", tail.map(|tail| [tail.count, tail.entropy]))?;
+    tail.map_or(Ok(()), |tail| arrays.set_item("tail_statistics", vector(py, tail.statistics.clone())))
+}
+
+/// Reads what [`write_tail`] has written.
+pub fn read_tail(header: &Bound<'_, PyDict>, arrays: &Bound<'_, PyDict>) -> PyResult<Option<Tail>> {
+    let sums: Option<[f64; 2]> = optional(header, "tail")?;
+    let Some([count, entropy]) = sums else { return Ok(None) };
+    let statistics: PyReadonlyArray1<'_, f64> = field(arrays, "tail_statistics")?;
+    Ok(Some(Tail { count, entropy, statistics: statistics.as_array().iter().copied().collect() }))
 }

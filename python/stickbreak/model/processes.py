@@ -39,7 +39,7 @@ class DirichletProcess(Process):
         sticks at their prior ([2]_, section 2). An empty component at the end changes nothing, so bounds of different K
         compare. "stick" sets :math:`v_K = 1` [1]_. Its bound belongs to the truncated process and does not compare with
         the others. "tail" lets rows belong to the components beyond K, which stay at their prior [3]_. Its bound is at
-        least that of "nested" under the same base measure, which it does not estimate.
+        least that of "nested" under the same base measure.
     sticks : tuple of two floats, optional
         a and b of a prior Beta(a, b) of every :math:`v_k`, 1e-3 to 1e6 each ([3]_, section 5). None is Beta(1,
         concentration). With a < 1 small components come among large ones. With a > 1 several large ones are expected,

@@ -207,7 +207,8 @@ def check_additive_summaries(
         if name in ("log_normalizer", "log_base_measure", "tail"):
             tolerance = bound_tolerance(fit, rows, weights)
         else:
-            terms = size_of_statistics(fit, rows, weights) if name == "statistics" else mass
+            is_moment = name in ("statistics", "tail_statistics")
+            terms = size_of_statistics(fit, rows, weights) if is_moment else mass
             tolerance = sum_tolerance(terms + largest, rows)
         require_close(
             f"{name}, summed over three parts of the rows,", sum(part[name] for part in added), values, tolerance

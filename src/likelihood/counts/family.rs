@@ -236,6 +236,14 @@ impl<M: CountFamily> Conjugate for Counts<M> {
         Ok(self.family.log_marginal(self.tally.of(component)))
     }
 
+    fn expected_at_prior(&self, units: Sufficient<'_>) -> Result<f64> {
+        let nothing = vec![0.0; self.n_statistics()];
+        let columns = self.family.expected(self.tally.of(Sufficient { count: 0.0, statistics: &nothing }));
+        let sums = self.tally.of(units).columns();
+        let terms = sums.zip(&columns).map(|((n, s), column)| n * column.constant + s * column.slope);
+        Ok(self.family.repeats().sum(terms))
+    }
+
     fn posterior_parameters(&self, components: &[Sufficient<'_>]) -> Result<Parameters> {
         let components: Vec<_> = components.iter().map(|component| self.tally.of(*component)).collect();
         Ok(self.family.posterior_parameters(&components, &self.tally))

@@ -138,6 +138,14 @@ impl WithMissing {
         Ok(0.5 * (of_prior + dot(&away, &pull) - (posterior.log_determinant - self.log_determinant)))
     }
 
+    /// As `Conjugate::expected_at_prior`: `m_0 u + 1/2 {m_0 S m_0 - tr(S P_0^-1)}`.
+    pub fn expected_at_prior(&self, units: Sufficient<'_>) -> Result<f64> {
+        let (sums, matrix) = self.sums(units);
+        let (covariance, _) = inverted(self.d(), &self.precision)?;
+        let of_mean = dot(&self.mean, &times(&matrix, &self.mean));
+        Ok(dot(&self.mean, &self.pull(sums, &matrix)) + 0.5 * (of_mean - dot(&covariance, &matrix)))
+    }
+
     /// KL(N(m, P^-1) || N(m_0, P_0^-1)).
     pub fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64> {
         let (posterior, (_, matrix)) = (self.posterior(component)?, self.sums(component));

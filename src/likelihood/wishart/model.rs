@@ -92,7 +92,7 @@ fn quadratic<M: NormalWishartModel>(
     match density {
         Density::Expected(Objective::Variational) => {
             let posterior = model.posterior(component)?;
-            Ok(posterior.expected(log_weight - posterior.cost_of_rounding(model.rounding())))
+            Ok(posterior.expected(log_weight - posterior.cost_of_squares(model.rounding())))
         }
         Density::Expected(Objective::Map) => of_point(Estimate::Mode, true),
         Density::Expected(Objective::Ml) => of_point(Estimate::MaximumLikelihood, true),
@@ -141,6 +141,23 @@ impl<M: NormalWishartModel> Conjugate for M {
 
     fn log_marginal(&self, component: Sufficient<'_>) -> Result<f64> {
         Ok(self.posterior(component)?.cumulant_above(self.prior()))
+    }
+
+    fn expected_at_prior(&self, units: Sufficient<'_>) -> Result<f64> {
+        let (n, prior) = (units.count, self.prior());
+        let (sums, packed) = units.statistics.split_at(self.n_sums());
+        let d = prior.dimension();
+        let (mut squares, mean) = (unpack(d, packed), &prior.mean);
+        // With a known mean, squares are about it.
+        if !sums.is_empty() {
+            for (index, square) in squares.iter_mut().enumerate() {
+                let (i, j) = (index % d, index / d);
+                *square += n * mean[i] * mean[j] - sums[i] * mean[j] - mean[i] * sums[j];
+            }
+        }
+        squares.iter_mut().zip(self.rounding()).for_each(|(square, variance)| *square += n * variance);
+        let of_one = prior.expected_log_determinant() - d as f64 * prior.inverse_kappa;
+        Ok(0.5 * n * of_one - prior.cost_of_squares(&squares))
     }
 
     fn rounding_of_marginal(&self, component: Sufficient<'_>) -> f64 {

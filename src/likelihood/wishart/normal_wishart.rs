@@ -194,15 +194,15 @@ impl NormalWishart {
         self.dimension() as f64 * times.ln() - self.log_determinant
     }
 
-    /// `nu / 2 tr(B^-1 D)` for the rounding covariance D: the loss of E log p within a rounding cell (mathematics
-    /// 10.5).
-    pub fn cost_of_rounding(&self, covariance: &[f64]) -> f64 {
+    /// `nu / 2 tr(B^-1 M)`: the loss of E log p through squares M about the mean, such as the rounding covariance
+    /// (mathematics 10.5); 0 for an empty M.
+    pub fn cost_of_squares(&self, squares: &[f64]) -> f64 {
         let d = self.dimension();
-        if covariance.is_empty() {
+        if squares.is_empty() {
             return 0.0;
         }
-        // tr(L^-1 D L^-T).
-        let turned = transposed(d, &self.solve_lower_matrix(covariance));
+        // tr(L^-1 M L^-T).
+        let turned = transposed(d, &self.solve_lower_matrix(squares));
         0.5 * self.dof * self.solve_lower_matrix(&turned).iter().step_by(d + 1).sum::<f64>()
     }
 

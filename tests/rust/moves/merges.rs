@@ -72,7 +72,7 @@ fn change(judge: &Judge<'_, f64>, total: &Summary, (keep, gone): Pair) -> (f64, 
     let mut counts = total.counts.clone();
     counts[a] += counts[b];
     counts.remove(b);
-    let tail = total.tail.map_or(0.0, |tail| tail.count);
+    let tail = total.tail_count();
     let weights = judge.allocation(counts, tail) - judge.allocation(total.counts.clone(), tail);
     let gap = total.gaps.get(keep, gone).expect("listed");
     (terms[0] - terms[1] - terms[2] - gap + weights, terms)

@@ -258,7 +258,7 @@ impl<'a> Replay<'a> {
             (&visit.summary.counts, &visit.summary.statistics, &visit.summary.sparse),
             (&seen.summary.counts, &seen.summary.statistics, &seen.summary.sparse)
         );
-        assert_eq!((&visit.summary.entropies, visit.summary.tail), (&seen.summary.entropies, seen.summary.tail));
+        assert_eq!((&visit.summary.entropies, &visit.summary.tail), (&seen.summary.entropies, &seen.summary.tail));
 
         let units = self.source.load(batch).expect("in memory");
         let proposals = self.state.plan.proposals.clone();
@@ -470,7 +470,7 @@ impl<'a> Replay<'a> {
         let (mine, theirs) = (all.select(&rows_of_gone), all.select(&others));
         let shares: Vec<f64> = rows_of_gone.iter().map(|&row| self.table[row as usize].values().sum()).collect();
         let mut rest = run(&self.model, &theirs, &left, &values_of(&theirs, &left, &self.table), &self.cancel);
-        rest.tail = self.memo.total().tail;
+        rest.tail.clone_from(&self.memo.total().tail);
         // A tail keeps its slot in a row whenever its responsibility exceeds rounding.
         let taken_by_tail = usize::from(rest.tail.is_some() && shares.iter().any(|share| *share < 1.0 - 1e-12));
         let n_places = round.sparsity.clamp(ids.len() + taken_by_tail) - taken_by_tail;
@@ -482,7 +482,7 @@ impl<'a> Replay<'a> {
             let scorer = globals.scorer_without_tail(&self.model).expect("definite");
             let deal = ByScore {
                 scorer: scorer.as_ref(),
-                tail: None,
+                has_tail: false,
                 width: n_places.clamp(1, left.len()),
                 margin: round.margin,
                 abandon: false,
@@ -529,7 +529,7 @@ impl<'a> Replay<'a> {
         }
         assert_same(self.memo.total(), &sum, "the total");
         let explained: f64 = self.memo.total().counts.iter().sum();
-        let tail = self.memo.total().tail.map_or(0.0, |tail| tail.count);
+        let tail = self.memo.total().tail_count();
         self.assert_near(explained + tail, RowUnits::all(self.rows, self.weights).total_mass(), "the mass");
         assert!(self.memo.total().counts.iter().all(|&count| count > -1e-9));
         self.assert_near(self.bound(), self.bound_from_scratch(&self.memo.total().ids), "the bound");
@@ -542,7 +542,8 @@ impl<'a> Replay<'a> {
         let units = RowUnits::all(self.rows, self.weights);
         let mut summary = run(&self.model, &units, ids, &values_of(&units, ids, &self.table), &self.cancel);
         let total = self.memo.total();
-        (summary.tail, summary.log_base_measure, summary.mass) = (total.tail, total.log_base_measure, total.mass);
+        summary.tail.clone_from(&total.tail);
+        (summary.log_base_measure, summary.mass) = (total.log_base_measure, total.mass);
         if let Some(order) = falling(&summary) {
             summary.apply(&order).expect("a permutation");
         }

@@ -86,7 +86,7 @@ impl<F: Scalar> Move<F> for Fold {
         let mut counts = total.counts.clone();
         counts[a] += counts[b];
         counts.remove(b);
-        let tail = total.tail.map_or(0.0, |tail| tail.count);
+        let tail = total.tail_count();
         let gap = total.gaps.get(keep, gone).expect("the plan lists the pair");
         let weights = judge.allocation(counts, tail) - judge.allocation(total.counts.clone(), tail);
         let gain = both - judge.gain(x.sufficient())? - judge.gain(y.sufficient())? - gap + weights;
