@@ -47,6 +47,9 @@ DRAWN = 20
 CLUSTERS_DRAWN = 5
 TRUNCATIONS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 20, 25, 30, 40, 50)
 ITERATIONS_DRAWN = 25
+# The first data set of the plane with as many clusters as are drawn, and the stages at which its density is drawn.
+PLANE_SEED = 1
+STAGES = (0, 1, 2, 5, 1000)
 
 
 @dataclass(frozen=True)
@@ -315,6 +318,28 @@ def draw(
     save(figure, "blei_jordan")
 
 
+def draw_plane(permutations: int) -> None:
+    """The predictive density of 100 rows in the plane, at stages of the best of the sequential starts (figure 2)."""
+    data = generate(2, PLANE_SEED)
+    best = max(range(permutations), key=lambda seed: fit(data, seed=seed).elbo)
+    edges = [
+        np.linspace(low - 3, high + 3, 200) for low, high in zip(data.train.min(0), data.train.max(0), strict=True)
+    ]
+    grid = np.stack(np.meshgrid(*edges, indexing="ij"), axis=-1)
+    figure, panels = plt.subplots(1, len(STAGES), figsize=(13, 3.6), sharey=True, layout="constrained")
+    print(f"\nPredictive density in the plane by iteration: {data.n_clusters} clusters of {data.cluster_sizes} rows")
+    for panel, passes in zip(panels, STAGES, strict=True):
+        found = fit(data, seed=best, passes=passes)
+        density = np.exp(found.log_predictive(grid.reshape(-1, 2), threads=1)).reshape(grid.shape[:2])
+        panel.contour(*edges, density.T, levels=12, linewidths=0.8)
+        panel.plot(*data.train.T, "k.", markersize=2)
+        panel.set_title("the start" if passes == 0 else f"iteration {len(found.history)}")
+        print(
+            f"{len(found.history):>4} {found.elbo:14.4f} {found.log_predictive(data.held_out, threads=1).mean():10.4f}"
+        )
+    save(figure, "blei_jordan_plane")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--permutations", type=int, default=20, help="sequential starts of every fit")
@@ -326,6 +351,7 @@ def main() -> None:
     bounds = by_truncation(data, TRUNCATIONS, options.permutations)
     _, densities = by_iteration(data, ITERATIONS_DRAWN, options.permutations)
     draw(dimensions, bounds, densities)
+    draw_plane(options.permutations)
     print(f"\nload after {os.getloadavg()[0]:.1f}")
 
 

@@ -126,7 +126,7 @@ def main() -> None:
     parser.add_argument("--photographs", type=Path, help="draw the photographs themselves here, instead of their cells")
     options = parser.parse_args()
     try:
-        images = photographs("train")
+        images = photographs("train") + photographs("val")
     except FileNotFoundError as error:
         print(f"left out: {error}")
         return

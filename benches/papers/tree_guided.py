@@ -1,12 +1,13 @@
 """Lee & Choi 2015, figures 3 to 5, with shorter budgets: tree-guided sampling beside Gibbs and split-merge.
 
 Toy data (1,300 rows, 13 clusters) under a Dirichlet process and a normalized generalized gamma process, 10,000 rows in
-6 columns, and 1,500 NIPS documents (multinomial, Dirichlet 0.1), both under the latter. For each sampler: the log joint
-probability against seconds, effective draws of the number of clusters a second, and accepted proposals. Then, on the
+6 columns, and 1,500 NIPS documents (multinomial, Dirichlet 0.1), both under the latter; documents start from an
+incremental hierarchy, rows on top of each other. Ten chains of each sampler: mean and standard deviation of the log
+joint probability by seconds, effective draws of the number of clusters a second, and accepted proposals. Then, on the
 toy data, numbers of global moves, depths of guided moves, guide and fresh trees and both kinds of evenness; and the
-seconds to known scores from the one-on-top start, beside `fit`. One thread. Seconds are those of the processor, so that
-other work on the machine counts little; `BUDGETS` has those of each chain. Behind the effective draws stand, by kind of
-proposal, the share that was accepted and the mean log ratio of acceptance in nats.
+seconds to known scores, beside `fit`. One thread. Seconds are those of the processor, so that other work on the machine
+counts little; `BUDGETS` has those of each chain. Behind the effective draws stand, by kind of proposal, the share that
+was accepted and the mean log ratio of acceptance in nats.
 
     python benches/papers/tree_guided.py [--parts toy 10k nips settings scores] [--scale 1.0] [--output FILE]
 """
@@ -23,11 +24,13 @@ import numpy as np
 from scipy import sparse
 
 import stickbreak as sb
-from figures import first_line
+from figures import can_draw, first_line, save
+from stickbreak import _core
 
 DATA = Path(os.environ.get("STICKBREAK_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
 # Seconds of each chain.
-BUDGETS = {"toy": 10.0, "10k": 30.0, "nips": 60.0, "settings": 5.0}
+BUDGETS = {"toy": 10.0, "10k": 30.0, "nips": 120.0, "settings": 5.0}
+CHAINS = 10
 MARKS = (0.03, 0.1, 0.3, 1.0)
 NGGP = sb.NormalizedGeneralizedGamma(sb.Gamma(1.0, 1.0), sb.Beta(1.5, 1.5))
 # The best log joint that anyone has reported of the toy data, and a score of the 10,000 rows.
@@ -68,7 +71,11 @@ def samplers(n: int) -> dict[str, sb.CollapsedGibbs | sb.SplitMerge | sb.TreeGui
     }
 
 
-def chain(model: sb.Mixture, rows: Any, sampler: Any, seconds: float, init: str = "one-on-top", seed: int = 0) -> Any:
+# A trace of one chain, and the seconds at which its draws came.
+Chain = tuple[sb.Trace, np.ndarray]
+
+
+def chain(model: sb.Mixture, rows: Any, sampler: Any, seconds: float, init: str = "one-on-top", seed: int = 0) -> Chain:
     """Draws of one chain within a budget, with the seconds at which they came, preparation included."""
     times: list[float] = []
     began = time.process_time()
@@ -93,51 +100,77 @@ def chain(model: sb.Mixture, rows: Any, sampler: Any, seconds: float, init: str 
     return trace, np.array(times[: trace.log_joint.shape[1]])
 
 
-def line(name: str, trace: sb.Trace, times: np.ndarray, seconds: float) -> str:
+def at(chain_of: Chain, seconds: np.ndarray) -> np.ndarray:
+    """The log joint of a chain after so many seconds; of its first draw before that."""
+    trace, times = chain_of
+    return trace.log_joint[0][np.maximum(np.searchsorted(times, seconds, "right") - 1, 0)]
+
+
+def line(name: str, chains: list[Chain], seconds: float) -> str:
     """The log joint at the marks of the budget, and effective draws a second of its second half."""
-    joint = trace.log_joint[0]
-    marks = [joint[max(0, np.searchsorted(times, mark * seconds, "right") - 1)] for mark in MARKS]
-    half = slice(len(joint) // 2, None)
-    kept = sb.Trace(_cut(trace, half), trace._state, trace.model, trace._rows)
-    rate = kept.ess("n_clusters") / (times[-1] - times[half.start]) if len(joint) > 8 else float("nan")
-    accepted = ", ".join(
-        f"{kind} {share:.3f}" + ("" if np.isnan(trace.log_ratio[kind]) else f" {trace.log_ratio[kind]:.1f}")
-        for kind, share in sorted(trace.acceptance.items())
-    )
-    shown = " ".join(f"{mark:12.1f}" for mark in marks)
-    return f"{name:24s} {shown} {kept.n_clusters.mean():8.2f} {rate:8.2f} {len(joint):7d}  {accepted}"
+    joints = np.array([at(one, seconds * np.array(MARKS)) for one in chains])
+    spreads = joints.std(axis=0, ddof=1) if len(chains) > 1 else np.full(len(MARKS), np.nan)
+    rates, sizes = [], []
+    for trace, times in chains:
+        half = slice(len(times) // 2, None)
+        numbers = np.ascontiguousarray(trace.n_clusters[:, half], dtype=float)
+        sizes.append(numbers.mean())
+        rates.append(_core.ess(numbers) / (times[-1] - times[half.start]) if len(times) > 8 else np.nan)
+    accepted = []
+    for kind in sorted(chains[0][0].acceptance):
+        share = _mean([trace.acceptance.get(kind, np.nan) for trace, _ in chains])
+        ratio = _mean([trace.log_ratio.get(kind, np.nan) for trace, _ in chains])
+        accepted.append(f"{kind} {share:.3f}" + ("" if np.isnan(ratio) else f" {ratio:.1f}"))
+    shown = " ".join(f"{mean:12.1f} ({spread:6.1f})" for mean, spread in zip(joints.mean(axis=0), spreads, strict=True))
+    sweeps = np.mean([len(times) for _, times in chains])
+    return f"{name:24s} {shown} {np.mean(sizes):8.2f} {_mean(rates):8.2f} {sweeps:7.0f}  {', '.join(accepted)}"
 
 
-def _cut(trace: sb.Trace, part: slice) -> Any:
-    chains = trace._chains
-    return type(chains)(
-        partitions=chains.partitions[:, part],
-        log_joint=chains.log_joint[:, part],
-        n_clusters=chains.n_clusters[:, part],
-        hyperparameters={},
-        seconds=chains.seconds,
-        proposals=chains.proposals,
-        exact=chains.exact,
-    )
+def _mean(values: list[float]) -> float:
+    known = np.array(values)[~np.isnan(values)]
+    return float(known.mean()) if len(known) else float("nan")
 
 
-def head(title: str, seconds: float) -> str:
+def head(title: str, seconds: float, chains: int, init: str) -> str:
     """The head of a table."""
-    marks = " ".join(f"{f'{mark * seconds:.3g} s':>12s}" for mark in MARKS)
+    marks = " ".join(f"{f'{mark * seconds:.3g} s':>21s}" for mark in MARKS)
     columns = f"{'':24s} {marks} {'K':>8s} {'ESS K/s':>8s} {'sweeps':>7s}"
-    return f"\n{title}, {seconds:g} s a chain, from the one-on-top start\n{columns}"
+    return f"\n{title}, {chains} chain(s) of {seconds:g} s, init {init!r}, mean (standard deviation)\n{columns}"
 
 
 def compare(name: str, process: Any, likelihood: Callable[[Any], Any], seconds: float, label: str) -> Iterator[str]:
-    """All samplers on one data set."""
+    """All samplers on one data set, and a figure."""
     rows = rows_of(name)
     if rows is None:
         yield f"\n{name}: the data are not there"
         return
     model = sb.Mixture(likelihood=likelihood(rows), process=process)
-    yield head(f"{name}, {rows.shape[0]} rows, {label}", seconds)
+    init = "ibhc" if name == "nips" else "one-on-top"
+    yield head(f"{name}, {rows.shape[0]} rows, {label}", seconds, CHAINS, init)
+    found: dict[str, np.ndarray] = {}
+    grid = np.geomspace(MARKS[0] / 10, MARKS[-1], 200) * seconds
     for kind, sampler in samplers(rows.shape[0]).items():
-        yield line(kind, *chain(model, rows, sampler, seconds), seconds)
+        chains = [chain(model, rows, sampler, seconds, init, seed) for seed in range(CHAINS)]
+        found[kind] = np.array([at(one, grid) for one in chains])
+        yield line(kind, chains, seconds)
+    if can_draw():
+        draw(f"{name}_{label.split('(')[0].lower()}", grid, found)
+
+
+def draw(name: str, seconds: np.ndarray, found: dict[str, np.ndarray]) -> None:
+    """The mean log joint of each sampler by seconds, and the range of its chains."""
+    import matplotlib.pyplot as plt
+
+    figure, panel = plt.subplots(figsize=(7, 4.5), layout="constrained")
+    for kind, joints in found.items():
+        (drawn,) = panel.plot(seconds, joints.mean(axis=0), label=kind)
+        panel.fill_between(seconds, joints.min(axis=0), joints.max(axis=0), color=drawn.get_color(), alpha=0.15)
+    middle = np.median([joints[:, len(seconds) // 2] for joints in found.values()])
+    highest = max(joints.max() for joints in found.values())
+    panel.set(xlabel="CPU seconds", ylabel="log joint probability, nats", xscale="log")
+    panel.set_ylim(middle - 2 * (highest - middle), highest + 0.1 * (highest - middle))
+    panel.legend(title="mean and range of the chains")
+    save(figure, f"tree_guided_{name}")
 
 
 def settings(seconds: float) -> Iterator[str]:
@@ -152,9 +185,9 @@ def settings(seconds: float) -> Iterator[str]:
         for evenness in ("max", "max/n"):
             kinds[f"{trees}, {evenness}"] = {"trees": trees, "evenness": evenness}
     kinds |= {f"scans={scans}": {"scans": scans} for scans in (0, 1, 3)}
-    yield head("settings of the exact sampler, toy, DirichletProcess(1)", seconds)
+    yield head("settings of the exact sampler, toy, DirichletProcess(1)", seconds, 1, "one-on-top")
     for name, given in kinds.items():
-        yield line(name, *chain(model, rows, sb.TreeGuided(**given), seconds), seconds)
+        yield line(name, [chain(model, rows, sb.TreeGuided(**given), seconds)], seconds)
 
 
 def scores(scale: float) -> Iterator[str]:
