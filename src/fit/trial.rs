@@ -1,8 +1,9 @@
-//! Decides whether trees pay off, by the number of units that a fit of a few rows needs. Times play no role, so the
+//! Decides whether trees pay off, by the numbers of units that fits of a few rows need. Times play no role, so the
 //! decision is reproducible.
 
 use crate::data::{DenseRows, TableRows};
 use crate::error::{Error, Result};
+use crate::fit::opening::ROWS_A_UNIT;
 use crate::fit::settings::Cut;
 use crate::fit::{Job, Settings, fit};
 use crate::init::Init;
@@ -12,8 +13,8 @@ use crate::visits::{FEW_ROWS, TreeSettings, UnitKind, UnitOptions, WordOptions};
 
 /// Number of rows of the trial.
 const ROWS: usize = FEW_ROWS;
-/// Average number of rows that a unit must represent for trees to pay off.
-const ROWS_A_UNIT: usize = 8;
+/// The other trial has so many times fewer rows.
+const FEWER: usize = 4;
 /// Maximum number of passes of the trial.
 const PASSES: usize = 60;
 
@@ -34,21 +35,33 @@ pub(super) fn decided<F: Scalar>(job: &Job<'_, F>, cancel: &Cancel) -> Result<Se
     Ok(Settings { units, ..settings })
 }
 
-/// Whether a fit to some of the rows needs few nodes.
+/// Whether a fit to all rows will need few nodes. They grow with a power of the number of rows, which two trials show:
+/// with clusters that touch, nodes lie along borders, and grow more slowly than rows.
 fn pays<F: Scalar>(job: &Job<'_, F>, tree: TreeSettings, cancel: &Cancel) -> Result<bool> {
+    let Some(many) = n_nodes(job, ROWS, tree, cancel)? else { return Ok(false) };
+    let Some(few) = n_nodes(job, ROWS / FEWER, tree, cancel)? else { return Ok(false) };
+    let power = ((many as f64 / few as f64).ln() / (FEWER as f64).ln()).clamp(0.0, 1.0);
+    let n = job.rows.n_rows() as f64;
+    Ok(many as f64 * (n / ROWS as f64).powf(power) <= n / ROWS_A_UNIT as f64)
+}
+
+/// The number of nodes that a fit to `n_rows` of the rows ends with; `None` if it needs more than half as many, or
+/// fails.
+fn n_nodes<F: Scalar>(job: &Job<'_, F>, n_rows: usize, tree: TreeSettings, cancel: &Cancel) -> Result<Option<usize>> {
     let n = job.rows.n_rows();
-    let list: Vec<u32> = (0..ROWS).map(|row| (row as u64 * n as u64 / ROWS as u64) as u32).collect();
+    let list: Vec<u32> = (0..n_rows).map(|row| (row as u64 * n as u64 / n_rows as u64) as u32).collect();
     let (units, d) = (job.rows.pick(&list)?, job.rows.n_columns());
-    let mut values = vec![F::ZERO; ROWS * d];
-    units.read(0..ROWS, &vec![F::ZERO; d], &mut values);
-    let weights: Vec<f64> = (0..ROWS).map(|row| units.mass(row)).collect();
+    let mut values = vec![F::ZERO; n_rows * d];
+    units.read(0..n_rows, &vec![F::ZERO; d], &mut values);
+    let weights: Vec<f64> = (0..n_rows).map(|row| units.mass(row)).collect();
     let table = DenseRows::new(values, d);
     let rows = TableRows { rows: &table, weights: job.rows.weights().map(|_| &weights[..]) };
     let n_initial = job.init.n_components(n)?;
     let by_row = matches!(job.init, Init::Labels(_) | Init::Table(_));
     let init = if by_row { &Init::KmeansPlusPlus } else { job.init };
     // Only the nodes that the rule opens count, so nodes are opened neither for rows at the end nor for moves.
-    let tree = TreeSettings { refine: false, budget: Some(ROWS / ROWS_A_UNIT), for_moves: false, ..tree };
+    let budget = n_rows / 2;
+    let tree = TreeSettings { refine: false, budget: Some(budget), for_moves: false, ..tree };
     let units = UnitOptions::Nodes(tree);
     let settings = Settings {
         n_components: job.settings.n_components.or(n_initial.filter(|_| by_row)),
@@ -61,9 +74,9 @@ fn pays<F: Scalar>(job: &Job<'_, F>, tree: TreeSettings, cancel: &Cancel) -> Res
     let trial = Job { specification: job.specification, rows: &rows, init, settings: &settings };
     match fit(&trial, None, &(), cancel) {
         // A trial that needs more nodes stops just below its budget.
-        Ok(fitted) => Ok(fitted.history.last().is_some_and(|last| last.n_units < ROWS / ROWS_A_UNIT * 9 / 10)),
+        Ok(fitted) => Ok(fitted.history.last().map(|last| last.n_units).filter(|nodes| *nodes < budget * 9 / 10)),
         Err(error @ (Error::Cancelled | Error::Source { .. })) => Err(error),
         // The fit of all rows will report an error that concerns them.
-        Err(_) => Ok(false),
+        Err(_) => Ok(None),
     }
 }

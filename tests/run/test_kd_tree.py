@@ -59,7 +59,7 @@ def test_passes_over_nodes(likelihood: str, process: str, sparsity: int | None) 
         unit = nodes.units_of_columns(case.rows, about_zero=UNITS[likelihood], weights=case.weights)
     members = nodes.frontier(case.rows / unit, 3, least(likelihood, 3) if likelihood != "categorical" else 2)
     expected = nodes.fit_tied(case.rows, case.responsibilities, case.mixture, members, 4, sparsity, case.weights)
-    units = sb.KdTree(depth=3, tolerance=1e300, refine=False)
+    units = sb.KdTree(depth=3, split="axis", tolerance=1e300, refine=False)
     found = fit_from(case, dataclasses.replace(passes(4, sparsity), units=units))
     assert [record.n_units for record in found.history] == [len(members)] * 4
     bounds = [record.elbo for record in found.history]
@@ -84,7 +84,7 @@ def test_opened_nodes_are_those_of_the_oracle(budget: int | None) -> None:
     expected, others = (
         nodes.open_by_gain(case.rows / unit, first, scores, masses, *settings) for masses in (weights, np.ones(400))
     )
-    units = sb.KdTree(depth=4, tolerance=settings[1], budget=budget, refine=False)
+    units = sb.KdTree(depth=4, split="axis", tolerance=settings[1], budget=budget, refine=False)
     found = fit_from(case, dataclasses.replace(passes(1), units=units))
     assert found.history[0].n_units == len(expected)
     bound = nodes.fit_tied(case.rows, case.responsibilities, case.mixture, expected, 1, weights=weights)[0].elbo
@@ -103,7 +103,7 @@ def test_nodes_of_many_rows(likelihood: str) -> None:
     case = replaced(case, rows=case.rows[order], weights=case.weights[order])
     one = [np.arange(5000)]
     expected = nodes.fit_tied(case.rows, case.responsibilities, case.mixture, one, 2, weights=case.weights)
-    units = sb.KdTree(depth=0, tolerance=1e300, refine=False)
+    units = sb.KdTree(depth=0, split="axis", tolerance=1e300, refine=False)
     found = fit_from(case, dataclasses.replace(passes(2), units=units))
     assert [record.n_units for record in found.history] == [1, 1]
     assert found.elbo == pytest.approx(expected[-1].elbo, rel=1e-9)
@@ -404,8 +404,9 @@ def test_many_columns(split: Any) -> None:
 def test_the_accelerated_algorithm_of_the_paper(rule: Any, tolerance: float) -> None:
     """Splits on nodes under the infinite tail, by both rules: the clusters of rows and a free-energy ratio near one."""
     rows = clusters(20_000, 2, k=6, separation=10.0)
-    model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess(truncation="tail"))
-    units = sb.KdTree(rule=rule, tolerance=tolerance, refine=False)
+    process = sb.DirichletProcess(truncation="tail")
+    model = sb.Mixture(likelihood=sb.Gaussian(prior="rule"), process=process)
+    units = sb.KdTree(rule=rule, tolerance=tolerance, split="axis", refine=False)
     algorithm = sb.Full(sparsity=None, margin=None, moves=(sb.Split(),))
     found, flat = (fit(rows, choice, algorithm, model=model) for choice in (units, None))
     assert found.bound == "tail"

@@ -124,8 +124,8 @@ class Full(Algorithm):
     units : KdTree, Words, "auto", optional
         What receives responsibilities. For a `Mixture`: nodes of a tree over the rows, each for many rows that agree,
         or, with None, every row by itself. Trees take dense rows without missing values, and use no distance bounds.
-        "auto" is `KdTree()` if there are more than 16,384 rows in memory and a trial on that many needs fewer than one
-        node for nine rows; else None. For a `TopicModel`: the words of documents; None is `Words()`.
+        "auto" is `KdTree()` if there are more than 16,384 rows in memory and trials on 4,096 and 16,384 of them foresee
+        at most one node for eight rows; else None. For a `TopicModel`: the words of documents; None is `Words()`.
     max_passes : int, optional
         Maximum number of passes over the data. Default: 500 with `Birth` or `Split`, else 100. 0 gives the state after
         the first update of the components.

@@ -41,7 +41,8 @@ class KdTree(Units):
         Nodes of at most this value stay closed; at least 0.
     budget : int, optional
         The most nodes before all become rows; those with the largest gain are opened first. At least 1. None has no
-        limit.
+        limit, but of more than 16,384 rows all become units of their own once there would be more nodes than an eighth
+        of them: then a tree costs more than it saves.
     split : {"axis", "principal"}
         Nodes are cut at the median of the column in which they are widest, or of their principal axis.
     refine : bool
@@ -77,9 +78,9 @@ class KdTree(Units):
     depth: int = 8
     expand_every: int = 3
     rule: Literal["gain", "responsibility"] = "gain"
-    tolerance: float = 1e-3
+    tolerance: float = 0.003
     budget: int | None = None
-    split: Literal["axis", "principal"] = "axis"
+    split: Literal["axis", "principal"] = "principal"
     refine: bool = True
 
     def __post_init__(self) -> None:

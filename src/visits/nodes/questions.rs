@@ -39,12 +39,15 @@ pub struct JudgedNodes {
     pub candidates: Vec<(usize, OpeningCandidate)>,
     /// Number of units.
     pub n_units: usize,
+    /// Number of rows that they represent.
+    pub n_rows: usize,
 }
 
 impl Additive for JudgedNodes {
     fn add(&mut self, other: Self) {
         self.candidates.extend(other.candidates);
         self.n_units += other.n_units;
+        self.n_rows += other.n_rows;
     }
 }
 
@@ -88,7 +91,7 @@ impl<F: Scalar> NodeVisits<F> {
         let tree = self.tree(batch)?;
         let found = judging.candidates(tree, batch.rows()?, fresh)?;
         let candidates = found.into_iter().map(|candidate| (batch.index, candidate)).collect();
-        Ok(JudgedNodes { candidates, n_units: tree.starts().len() })
+        Ok(JudgedNodes { candidates, n_units: tree.starts().len(), n_rows: batch.rows()?.len() })
     }
 
     pub(super) fn open_nodes(&mut self, batch: &Batch<'_, F>, question: &OpenNodes) -> Result<()> {
