@@ -184,12 +184,16 @@ def figure_2(results: Results) -> Table:
     cases = [
         (f"n = {n:,}, {label}", generated, f"n={n}, D=16, c=2, {rule}")
         for n in (100_000, 1_000_000)
-        for rule, label in (("gain", '"gain"'), ("responsibility", "the paper's rule"))
+        for rule, label in (("gain, the rule", '"gain"'), ("responsibility, the rule", "the paper's rule"))
+    ]
+    cases += [
+        (f"n = 10,000, D = {d}, prior {prior}", generated, f"n=10000, D={d}, c=2, gain, {case}")
+        for d in (64, 128)
+        for prior, case in (("by the rule", "the rule"), ("estimated", "estimated"))
     ]
     cases += [
         ("digits, 60,000 x 50", raw, "digits"),
-        ("20 newsgroups, 11,269 x 20", raw, "news"),
-        ("cytometry, 1,000,000 x 4", raw, "cytometry, tolerance 0.03"),
+        ("20 newsgroups in 200 topics", raw, "news"),
     ]
     rows = []
     for label, part, name in cases:

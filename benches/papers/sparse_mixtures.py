@@ -14,7 +14,7 @@ Parts of a pass over 36,000 patches: "sums" is the time of a local step with its
 "global" is extrapolated from passes over a tenth of the rows; "scores and selection" is the rest. The distance of
 sparse responsibilities from dense ones is the total variation, half the sum of absolute differences.
 
-python benches/papers/sparse_mixtures.py [--components 200 800] [--rows 150000 60000] [--passes 8]
+python benches/papers/sparse_mixtures.py [--components 200 800] [--rows 1880200 60000] [--passes 8]
 """
 
 import argparse
@@ -284,7 +284,7 @@ def draw_parts(parts: dict[int, dict[str, Parts]], gaps: dict[int, dict[str, Arr
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--components", type=int, nargs="+", default=[200, 800])
-    parser.add_argument("--rows", type=int, nargs="+", default=[150_000, 60_000], help="for each K")
+    parser.add_argument("--rows", type=int, nargs="+", default=[1_880_200, 60_000], help="for each K")
     parser.add_argument("--passes", type=int, default=8)
     options = parser.parse_args()
     try:

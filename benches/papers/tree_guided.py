@@ -96,6 +96,8 @@ def chain(model: sb.Mixture, rows: Any, sampler: Any, seconds: float, init: str 
         threads=1,
         progress=False,
         callbacks=[late],
+        # Ten traces of all labels would take gigabytes.
+        keep_rows=[0],
     )
     return trace, np.array(times[: trace.log_joint.shape[1]])
 
