@@ -49,7 +49,7 @@ gaps = []
 for budget in budgets:
     units = sb.KdTree(budget=budget, tolerance=0.0, refine=False)
     nodes = sb.fit(
-        fit.model, rows, sb.Full(units=units, max_passes=30), init=fit, progress=False
+        fit.model, rows, sb.Full(units=units, max_passes=300), init=fit, progress=False
     )
     gaps.append((nodes.evaluate(rows) - nodes.elbo) / len(rows))
 figure, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")

@@ -165,6 +165,11 @@ pub fn draw_prior(
     }
     let DrawnLabels { labels, learned } = draw_labels(&law, n, &mut generator, cancel)?;
     let n_clusters = labels.iter().max().map_or(0, |&last| last as usize + 1);
+    let of_clusters = n_clusters.saturating_mul(likelihood.n_statistics() + 1);
+    check_room(n.saturating_mul(n_columns + 1).saturating_add(of_clusters), |size| {
+        let found = format!("{n} rows in {n_clusters} clusters, which take {size}");
+        Error::invalid("n", found, "few enough rows and clusters to fit in memory")
+    })?;
     let too_far = |error: Error| match (error, value) {
         (Error::Numerical { .. }, Some((learned, value))) => {
             let message = format!("rows at the drawn {} of {value:e} are too far away", learned.name);

@@ -6,7 +6,7 @@ use pyo3::types::PyDict;
 use stickbreak::suffstats::{PairGaps, Summary, Tail};
 
 use crate::arrays::{table, vector};
-use crate::fields::{field, optional};
+use crate::fields::{field, format_error, optional};
 
 /// Returns the parts of a summary, and the sum of the log normalizers of its rows.
 pub fn summary_to_dict(py: Python<'_>, summary: Summary, log_normalizer: f64) -> PyResult<Bound<'_, PyDict>> {
@@ -48,8 +48,11 @@ pub fn write_tail(
 
 /// Reads what [`write_tail`] has written.
 pub fn read_tail(header: &Bound<'_, PyDict>, arrays: &Bound<'_, PyDict>) -> PyResult<Option<Tail>> {
-    let sums: Option<[f64; 2]> = optional(header, "tail")?;
-    let Some([count, entropy]) = sums else { return Ok(None) };
+    let sums: Option<Vec<f64>> = optional(header, "tail")?;
+    let Some(sums) = sums else { return Ok(None) };
+    let &[count, entropy] = &sums[..] else {
+        return Err(format_error("a tail without its statistics, as files had before this release; fit again".into()));
+    };
     let statistics: PyReadonlyArray1<'_, f64> = field(arrays, "tail_statistics")?;
     Ok(Some(Tail { count, entropy, statistics: statistics.as_array().iter().copied().collect() }))
 }

@@ -150,8 +150,8 @@ class Fit(Densities, Drawing, Imputing, Tabular):
         .. math:: S \leftarrow S + S^{\text{new}} - S^{\text{old}}
 
         Components, weights and the bound are then exactly those of all rows, and the bound rises from visit to visit.
-        Old rows keep their responsibilities, and the parameters in `model` stay fixed. If many new rows are unlike the
-        old ones, make a new `fit` from this one (`init=`).
+        Old rows keep their responsibilities. Parameters of the base measure that are estimated are estimated again. If
+        many new rows are unlike the old ones, make a new `fit` from this one (`init=`).
 
         Parameters
         ----------

@@ -132,7 +132,9 @@ class Mixing:
         Returns
         -------
         DensityBand
-            `mean`, `lower` and `upper`; 0 for rows off `support`.
+            `mean`, `lower` and `upper`; 0 for rows off `support`. A density beyond the range of float64, as with
+            hundreds of columns, is 0 or infinite, and its quantiles may be nan: `log_predictive` has the logarithm of
+            the mean.
 
         Raises
         ------

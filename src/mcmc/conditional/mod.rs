@@ -125,7 +125,10 @@ impl Chains for ConditionalChains<'_> {
 /// # Errors
 /// [`Error::Numerical`].
 fn check_sweep(n_numbers: usize, n_components: usize) -> Result<()> {
-    check_room(n_numbers, |size| Error::numerical(None, format!("a sweep with {n_components} components takes {size}")))
+    check_room(n_numbers, |size| {
+        let way_out = "use CollapsedGibbs() where it runs, fewer columns, or a smaller concentration, discount or mass";
+        Error::numerical(None, format!("a sweep with {n_components} components takes {size}; {way_out}"))
+    })
 }
 
 /// A chain of a conditional sampler.
