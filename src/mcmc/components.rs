@@ -139,13 +139,13 @@ impl<'a> Mixtures<'a> {
         Ok(found.concat())
     }
 
-    /// Refuses draws whose parameters do not fit in memory. A parameter is held by its draw, in a table of all, and in
-    /// the data's units; a full matrix has twice as many as its statistics.
+    /// Refuses draws whose parameters do not fit in memory. A parameter is held by its draw, in a table of all, in two
+    /// forms on the way to the data's units, and in tables that grow; a full matrix has twice as many as statistics.
     fn check_room(&self) -> Result<()> {
         let clusters_of = |draw: &Predictive<'_>| draw.labels.iter().max().map_or(0, |&most| most.max(0) as usize + 1);
         let n_clusters: usize = self.draws.iter().map(clusters_of).sum();
         let of_one = self.field.likelihood.n_statistics().saturating_mul(2).saturating_add(2);
-        check_room(n_clusters.saturating_mul(of_one).saturating_mul(4), |size| {
+        check_room(n_clusters.saturating_mul(of_one).saturating_mul(7), |size| {
             let found = format!("parameters of {n_clusters} clusters in {} draws, which take {size}", self.draws.len());
             Error::invalid("k", found, "a number of clusters that fewer draws have, or a trace of fewer draws")
         })
