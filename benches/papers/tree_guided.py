@@ -103,7 +103,7 @@ def chain(model: sb.Mixture, rows: Any, sampler: Any, seconds: float, init: str 
 
 
 def at(chain_of: Chain, seconds: np.ndarray) -> np.ndarray:
-    """The log joint of a chain after so many seconds; of its first draw before that."""
+    """The log joint of a chain at these times; before its first draw, that of the first draw."""
     trace, times = chain_of
     return trace.log_joint[0][np.maximum(np.searchsorted(times, seconds, "right") - 1, 0)]
 

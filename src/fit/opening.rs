@@ -32,7 +32,7 @@ const FEW: f64 = 0.01;
 struct Opened {
     /// Number of units that it added.
     n_new: usize,
-    /// Whether so many nodes are to be opened that rows cost less. Then these nodes were left as they are.
+    /// Whether the rule asks for so many nodes that rows would cost less. It then opens none of them.
     is_too_fine: bool,
 }
 

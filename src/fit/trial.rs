@@ -13,7 +13,7 @@ use crate::visits::{FEW_ROWS, TreeSettings, UnitKind, UnitOptions, WordOptions};
 
 /// Number of rows of the trial.
 const ROWS: usize = FEW_ROWS;
-/// The other trial has so many times fewer rows.
+/// The larger trial has this many times the rows of the smaller one.
 const FEWER: usize = 4;
 /// Maximum number of passes of the trial.
 const PASSES: usize = 60;

@@ -139,8 +139,9 @@ impl<'a> Mixtures<'a> {
         Ok(found.concat())
     }
 
-    /// Refuses draws whose parameters do not fit in memory. A parameter is held by its draw, in a table of all, in two
-    /// forms on the way to the data's units, and in tables that grow; a full matrix has twice as many as statistics.
+    /// Refuses draws whose parameters do not fit in memory. At the peak there are seven copies of them: those of each
+    /// draw, the table of all draws, its conversion to the data's units, and the room that growing vectors reserve. A
+    /// full matrix has nearly twice as many entries as the statistics of a component.
     fn check_room(&self) -> Result<()> {
         let clusters_of = |draw: &Predictive<'_>| draw.labels.iter().max().map_or(0, |&most| most.max(0) as usize + 1);
         let n_clusters: usize = self.draws.iter().map(clusters_of).sum();

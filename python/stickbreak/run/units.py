@@ -40,9 +40,9 @@ class KdTree(Units):
     tolerance : float
         Nodes of at most this value stay closed; at least 0.
     budget : int, optional
-        The most nodes before all become rows; those with the largest gain are opened first. At least 1. None has no
-        limit, but of more than 16,384 rows all become units of their own once there would be more nodes than an eighth
-        of them: then a tree costs more than it saves.
+        The most nodes before all become rows; those with the largest gain are opened first. At least 1. None sets no
+        limit. But if there are more than 16,384 rows, and nodes would be more than an eighth of them, every row becomes
+        a unit of its own, because such a tree costs more than it saves.
     split : {"axis", "principal"}
         Nodes are cut at the median of the column in which they are widest, or of their principal axis.
     refine : bool
