@@ -53,9 +53,14 @@ fn model(k: usize) -> Model<f64> {
             ("concentration", Value::Number(0.5)),
         ]),
     };
-    Specification { likelihood, process, objective: Objective::Map, missing: false, estimated: None, learned: None }
-        .build(vec![0.0; WORDS])
-        .expect("a topic model")
+    Specification {
+        likelihood,
+        process,
+        objective: Objective::Map,
+        ..Specification::new("Multinomial", "LatentDirichlet")
+    }
+    .build(vec![0.0; WORDS])
+    .expect("a topic model")
 }
 
 fn visits(criterion: &mut Criterion) {

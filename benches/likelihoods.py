@@ -123,6 +123,7 @@ PROBLEMS = (
     Problem("Bernoulli", sb.Bernoulli(), flags, dense(2)),
     Problem("Categorical", sb.Categorical(), codes, dense(1)),
     Problem("Poisson", sb.Poisson(), counts, dense(2)),
+    Problem("NegativeBinomial", sb.NegativeBinomial(), counts, dense(2)),
 )
 
 

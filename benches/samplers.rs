@@ -39,6 +39,7 @@ fn grounds(rows: &DenseRows<'_, f64>) -> Grounds {
         missing: false,
         estimated: None,
         learned: None,
+        values: None,
     };
     Grounds::for_sampler(&specification, rows, &Cancel::default()).expect("valid")
 }

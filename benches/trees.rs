@@ -34,6 +34,7 @@ fn target(n: usize, d: usize, k: usize) -> (Target, Vec<u32>) {
         missing: false,
         estimated: None,
         learned: None,
+        values: None,
     };
     let rows = DenseRows::new(&data.rows[..], d);
     let grounds = Grounds::for_sampler(&specification, &rows, &Cancel::default()).expect("valid");

@@ -92,6 +92,21 @@ KINDS: dict[str, Kind] = {
     "Poisson CSR": Kind("sparse counts", lambda d: sb.Poisson(), lambda d: sb.Poisson(np.full(d, 1.5), rate=1.0)),
 }
 
+# Builds of before do not have it.
+if hasattr(sb, "NegativeBinomial"):
+    KINDS |= {
+        "NegativeBinomial": Kind(
+            "counts",
+            lambda d: sb.NegativeBinomial(),
+            lambda d: sb.NegativeBinomial(3.0, shape=np.full(d, 1.5), rate=1.0),
+        ),
+        "NegativeBinomial CSR": Kind(
+            "sparse counts",
+            lambda d: sb.NegativeBinomial(),
+            lambda d: sb.NegativeBinomial(3.0, shape=np.full(d, 1.5), rate=1.0),
+        ),
+    }
+
 PRIOR = sb.Gamma(2.0, 1.0)
 PROCESSES: dict[str, Callable[[int, Any], Any]] = {
     "DirichletProcess nested": lambda k, c: sb.DirichletProcess(c),

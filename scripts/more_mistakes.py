@@ -346,9 +346,9 @@ MORE = (
         89,
         "a new base measure is judged without the tail, whose part of the bound it changes",
         "src/evidence.rs",
-        "let value = gains.into_iter().sum::<Option<f64>>()? + of_tail(&next, summary).ok()? + guard(&next).ok()?;",
+        "let value = gains + of_tail(&next, summary).ok()? + variable_base(&next, summary) + guard(&next).ok()?;",
         f"let of_tail = if {bug(89)} {{ of_tail(model, summary).ok()? }} else {{ of_tail(&next, summary).ok()? }};\n"
-        "    let value = gains.into_iter().sum::<Option<f64>>()? + of_tail + guard(&next).ok()?;",
+        "    let value = gains + of_tail + variable_base(&next, summary) + guard(&next).ok()?;",
         "tests/model/test_evidence.py",
     ),
     Bug(
@@ -358,5 +358,39 @@ MORE = (
         "let of_tail = sums.split_off(pieces.partition_point(|(k, _)| *k < n));",
         f"let of_tail = sums.split_off(pieces.partition_point(|(k, _)| *k + usize::from({bug(90)}) < n));",
         "processes::",
+    ),
+    Bug(
+        91,
+        "a dispersion is estimated from the histogram of the first column",
+        "src/likelihood/negative_binomial.rs",
+        "Self::best_dispersion(columns[column], rate, &cells, values.column(column), times)",
+        f"let of = if {bug(91)} {{ 0 }} else {{ column }};\n"
+        "                Self::best_dispersion(columns[column], rate, &cells, values.column(of), times)",
+        "tests/model/test_evidence.py",
+    ),
+    Bug(
+        92,
+        "the histogram is not scaled to the rows seen so far",
+        "src/likelihood/negative_binomial.rs",
+        "mass / values.mass * of_rows",
+        f"if {bug(92)} {{ of_rows }} else {{ mass / values.mass * of_rows }}",
+        "likelihood::negative_binomial",
+    ),
+    Bug(
+        93,
+        "an update counts the values of the new rows alone",
+        "src/fit/update.rs",
+        "Some(Arc::new(earlier.with(new)))",
+        f"Some(if {bug(93)} {{ Arc::clone(new) }} else {{ Arc::new(earlier.with(new)) }})",
+        "tests/model/test_negative_binomial.py",
+    ),
+    Bug(
+        94,
+        "a new base measure is judged without the base measures of rows that it changes",
+        "src/evidence.rs",
+        "let gains = gains.into_iter().sum::<Option<f64>>()?;",
+        f"let gains = gains.into_iter().sum::<Option<f64>>()?\n"
+        f"        + if {bug(94)} {{ variable_base(model, summary) - variable_base(&next, summary) }} else {{ 0.0 }};",
+        "tests/model/test_evidence.py",
     ),
 )

@@ -34,6 +34,11 @@ pub fn of_tail<F: Scalar>(model: &Model<F>, summary: &Summary) -> Result<f64> {
     summary.tail.as_ref().map_or(Ok(0.0), |tail| model.likelihood.expected_at_prior(tail.sufficient()))
 }
 
+/// The part of the units' base measures that depends on parameters, nats.
+pub fn variable_base<F: Scalar>(model: &Model<F>, summary: &Summary) -> f64 {
+    model.likelihood.log_variable_base(summary.counts.iter().sum::<f64>() + summary.tail_count())
+}
+
 /// Computes the bound with all global factors at their optimum given the summary.
 ///
 /// # Errors
@@ -43,7 +48,10 @@ pub fn collapsed<F: Scalar>(model: &Model<F>, summary: &Summary) -> Result<Elbo>
     let gain = |k| model.likelihood.gain(summary.component(k), model.objective).map_err(|error| error.of_component(k));
     let gains = over_components(k, summary.n_statistics, || try_map(k, gain))?;
     let elbo = Elbo {
-        data: gains.iter().sum::<f64>() + of_tail(model, summary)? + summary.log_base_measure
+        data: gains.iter().sum::<f64>()
+            + of_tail(model, summary)?
+            + summary.log_base_measure
+            + variable_base(model, summary)
             - summary.mass * model.log_volume
             + model.log_jacobian * summary.n_components() as f64,
         allocation: model.allocate(summary).bound,

@@ -1,6 +1,6 @@
 //! Re-estimates the base measure by evidence, between passes (mathematics 10).
 
-use crate::elbo::of_tail;
+use crate::elbo::{of_tail, variable_base};
 use crate::error::Result;
 use crate::likelihood::{Caution, GUARD, Given, Loosening};
 use crate::model::Model;
@@ -42,7 +42,7 @@ fn of_base_measure<F: Scalar>(model: &Model<F>, summary: &Summary) -> f64 {
 /// The part of the objective that depends on the base measure.
 fn of_base<F: Scalar>(model: &Model<F>, summary: &Summary) -> Result<f64> {
     let gains = try_map(summary.n_components(), |k| model.likelihood.log_marginal(summary.component(k)))?;
-    Ok(gains.iter().sum::<f64>() + of_tail(model, summary)? + guard(model)?)
+    Ok(gains.iter().sum::<f64>() + of_tail(model, summary)? + variable_base(model, summary) + guard(model)?)
 }
 
 /// The model with a base measure of higher evidence given the current responsibilities, and its gain, nats; `None` if
@@ -136,7 +136,8 @@ fn step<F: Scalar>(model: &Model<F>, summary: &Summary) -> Option<(Model<F>, f64
     // A component whose rows are all equal has no scatter. Under large weights its scale is small relative to the
     // rounding of the squares.
     let gains = try_map(components.len(), |k| next.likelihood.surviving_marginal(components[k])).ok()?;
-    let value = gains.into_iter().sum::<Option<f64>>()? + of_tail(&next, summary).ok()? + guard(&next).ok()?;
+    let gains = gains.into_iter().sum::<Option<f64>>()?;
+    let value = gains + of_tail(&next, summary).ok()? + variable_base(&next, summary) + guard(&next).ok()?;
     Some((next, value))
 }
 

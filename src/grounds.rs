@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::data::{
-    Coordinates, Dataset, Domain, Freedom, Informative, Moments, OTHER_VALUES, RowUnits, Rows, Strays, bulk,
-    check_rows, informative, moments_and_resolution, strays,
+    Coordinates, Dataset, Domain, Freedom, Informative, Moments, OTHER_VALUES, RowUnits, Rows, Sought, Strays,
+    all_moments, bulk, check_rows, informative, strays,
 };
 use crate::error::{Error, Result};
 use crate::likelihood;
@@ -40,7 +40,7 @@ pub(crate) type Complete = fn(&Specification, &Moments) -> Result<Specification>
 /// Reads the data: their moments and, if the specification asks for it, the resolution of their columns.
 ///
 /// # Errors
-/// As [`moments_and_resolution`].
+/// As [`all_moments`].
 pub(crate) fn survey<F: Scalar>(
     specification: &Specification,
     rows: &dyn Dataset<F>,
@@ -49,8 +49,8 @@ pub(crate) fn survey<F: Scalar>(
     let demands = likelihood::demands(&specification.likelihood.name)?;
     let (allowed, missing) = (specification.allowed()?, specification.missing);
     rows.watch(specification.allowed()?, missing);
-    let sought = demands.resolution && specification.seeks_resolution();
-    moments_and_resolution(rows, demands.needs, sought, &allowed, missing, cancel)
+    let resolution = demands.sought.resolution && specification.seeks_resolution();
+    all_moments(rows, Sought { resolution, ..demands.sought }, &allowed, missing, cancel)
 }
 
 /// Refuses data whose moments, computed `again`, do not have the fingerprint of their first reading.

@@ -4,7 +4,7 @@ mod parameter_prior;
 
 use std::sync::Arc;
 
-use crate::data::{Allowed, Coordinates, Moments};
+use crate::data::{Allowed, Coordinates, Histogram, Moments};
 use crate::error::{Error, Result};
 use crate::likelihood::{self, Frame, Likelihood};
 use crate::parameters::{Parameters, Value};
@@ -51,6 +51,8 @@ pub struct Specification {
     pub estimated: Option<Estimated>,
     /// The parameter of the likelihood that samplers learn; the parameters have a number in its place.
     pub learned: Option<ParameterPrior>,
+    /// The counts of all rows, for a likelihood that needs them.
+    pub values: Option<Arc<Histogram>>,
 }
 
 /// The estimated part of a base measure (mathematics 10).
@@ -74,6 +76,7 @@ impl Specification {
             missing: false,
             estimated: None,
             learned: None,
+            values: None,
         }
     }
 
@@ -99,10 +102,11 @@ impl Specification {
     pub fn resolve(&self, data: &Moments) -> Result<Self> {
         let Named { name, parameters: given } = &self.likelihood;
         self.check_resolution()?;
-        let Self { likelihood: Named { parameters, .. }, .. } = self.by_rule(data)?;
+        let ruled = self.by_rule(data)?;
         let free = if self.can_estimate()? { likelihood::estimated(name, given) } else { Vec::new() };
-        let estimated = (!free.is_empty()).then(|| Estimated { free, start: parameters.clone() });
-        Ok(Self { likelihood: Named { name: name.clone(), parameters }, estimated, ..self.clone() })
+        let start = || ruled.likelihood.parameters.clone();
+        let estimated = (!free.is_empty()).then(|| Estimated { free, start: start() });
+        Ok(Self { estimated, ..ruled })
     }
 
     /// Returns the specification with all data-dependent parameters set to their defaults, without estimation by
@@ -114,7 +118,7 @@ impl Specification {
         let Named { name, parameters: given } = &self.likelihood;
         let mut parameters = likelihood::resolve(name, given, data)?;
         parameters.0.insert(PRIOR.name.to_owned(), given.0.get(PRIOR.name).cloned().unwrap_or(Value::Absent));
-        Ok(self.with_base(parameters))
+        Ok(Self { values: data.values.clone(), ..self.with_base(parameters) })
     }
 
     /// Whether the resolution of columns is to be found in the data: the objective is variational, and no resolution is
@@ -149,7 +153,7 @@ impl Specification {
     /// # Errors
     /// [`Error::InvalidArgument`] for an unknown likelihood.
     pub fn without_cells(self) -> Result<Self> {
-        if !likelihood::demands(&self.likelihood.name)?.resolution {
+        if !likelihood::demands(&self.likelihood.name)?.sought.resolution {
             return Ok(self);
         }
         let parameters = self.likelihood.parameters.with([(RESOLUTION.name, Value::Number(0.0))]);
@@ -196,7 +200,8 @@ impl Specification {
     /// Builds the model of a complete specification for rows from which `origin` is subtracted.
     pub fn build<F: Scalar>(&self, origin: Vec<f64>) -> Result<Model<F>> {
         let documents = self.documents()?;
-        let frame = Frame { origin, missing: self.missing, words: documents.is_some() };
+        let (missing, words, values) = (self.missing, documents.is_some(), self.values.clone());
+        let frame = Frame { origin, missing, words, values };
         let Named { name, parameters } = &self.likelihood;
         let likelihood: Arc<dyn Likelihood<F>> = likelihood::build(name, parameters, frame.clone())?;
         if self.objective == Objective::Map {

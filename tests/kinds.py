@@ -109,6 +109,12 @@ def draw_poisson(rng: Generator, dimension: int, with_mode: bool) -> Arguments:
     return {"shape": uniform(rng, 1.1 if with_mode else 0.2, 3.0, dimension), "rate": uniform(rng, 0.2, 2.0)}
 
 
+def draw_negative_binomial(rng: Generator, dimension: int, with_mode: bool) -> Arguments:
+    dispersion = uniform(rng, 1.0, 4.0, dimension)
+    rate = uniform(rng, 1.1, 3.0) if with_mode else uniform(rng, 0.2, 2.0)
+    return draw_poisson(rng, dimension, with_mode) | {"dispersion": dispersion, "rate": rate}
+
+
 LIKELIHOODS: dict[str, LikelihoodKind] = {
     "gaussian": LikelihoodKind(
         "Gaussian",
@@ -176,6 +182,13 @@ LIKELIHOODS: dict[str, LikelihoodKind] = {
         lambda filled: discrete.Categorical(filled.pseudo_counts, filled.levels),
         domain="codes",
         with_holes=lambda filled: missing.MissingCategorical(filled.pseudo_counts, filled.levels),
+    ),
+    "negative_binomial": LikelihoodKind(
+        "NegativeBinomial",
+        draw_negative_binomial,
+        lambda filled: discrete.NegativeBinomial(filled.dispersion, filled.shape, filled.rate),
+        domain="counts",
+        with_holes=lambda filled: missing.MissingNegativeBinomial(filled.dispersion, filled.shape, filled.rate),
     ),
     "poisson": LikelihoodKind(
         "Poisson",

@@ -92,14 +92,20 @@ impl<'a, F: Scalar> State<'a, F> {
         let cancel = Cancel::default();
         let units = RowUnits::all(&rows, None);
         let asked = demands("Gaussian").expect("a name of the registry");
-        let found =
-            moments(&TableRows { rows: &rows, weights: None }, asked.needs, &asked.domain.into(), false, &cancel)
-                .expect("finite rows");
+        let found = moments(
+            &TableRows { rows: &rows, weights: None },
+            asked.sought.needs,
+            &asked.domain.into(),
+            false,
+            &cancel,
+        )
+        .expect("finite rows");
         let named = |name: &str| Named { name: name.into(), parameters: Parameters::default() };
         let objective = Objective::Variational;
         let specification = Specification {
             estimated: None,
             learned: None,
+            values: None,
             likelihood: named("Gaussian"),
             process: named("DirichletProcess"),
             objective,

@@ -41,15 +41,12 @@ from stickbreak.errors import (
 )
 from stickbreak.io.docword import read_docword
 from stickbreak.model.beta import Beta
+from stickbreak.model.counts import Bernoulli, Categorical, Multinomial, NegativeBinomial, Poisson
 from stickbreak.model.gamma import Gamma
 from stickbreak.model.likelihoods import (
-    Bernoulli,
-    Categorical,
     DiagonalGaussian,
     Gaussian,
     KnownCovarianceGaussian,
-    Multinomial,
-    Poisson,
     SphericalGaussian,
     ZeroMeanGaussian,
 )
@@ -134,6 +131,7 @@ __all__ = [
     "ModelFileError",
     "MoveReport",
     "Multinomial",
+    "NegativeBinomial",
     "NormalizedGeneralizedGamma",
     "NotSupported",
     "NumericalError",

@@ -238,13 +238,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::data::{DenseRows, Domain, Needs, TableRows, moments_and_resolution};
+    use crate::data::{DenseRows, Domain, Needs, Sought, TableRows, all_moments};
 
     fn seen(values: &[f64], d: usize) -> (Moments, Coordinates) {
         let rows = DenseRows::new(values, d);
         let table = TableRows { rows: &rows, weights: None };
         let (domain, cancel) = (Domain::Real.into(), Cancel::default());
-        let data = moments_and_resolution(&table, Needs::Covariance, true, &domain, false, &cancel).expect("finite");
+        let sought = Sought { needs: Needs::Covariance, resolution: true, values: false };
+        let data = all_moments(&table, sought, &domain, false, &cancel).expect("finite");
         let found = informative::<f64>(&data, Freedom::Subspace, false).expect("finite");
         (data, found.coordinates)
     }

@@ -131,15 +131,24 @@ pub enum Needs {
     Covariance,
 }
 
+/// What is sought in data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sought {
+    /// The moments.
+    pub needs: Needs,
+    /// Whether the resolution of columns is sought.
+    pub resolution: bool,
+    /// Whether the counts of every column are sought.
+    pub values: bool,
+}
+
 /// Requirements of a likelihood on the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Demands {
     /// Allowed values of rows.
     pub domain: Domain,
-    /// Required moments.
-    pub needs: Needs,
-    /// Whether the resolution of columns is required.
-    pub resolution: bool,
+    /// What is sought in the first readings.
+    pub sought: Sought,
     /// Whether rows may be sparse.
     pub sparse: bool,
     /// Whether rows may have missing values, which are left out.

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::Arc;
 
+use crate::data::histogram::{Counters, Histogram};
 use crate::data::resolution::{Distinct, MOST_ROWS};
-use crate::data::{Allowed, Coordinates, Csr, Dataset, Needs, RowUnits};
+use crate::data::{Allowed, Coordinates, Csr, Dataset, Needs, RowUnits, Sought};
 use crate::error::{Error, Result};
 use crate::hash::fingerprint;
 use crate::linalg::{add_moments, packed_len, unpack};
@@ -44,6 +46,8 @@ pub struct Moments {
     pub n_distinct: usize,
     /// The step of a rounded column, 0 for a continuous one, (D,); zeros if no likelihood requires it.
     pub resolution: Vec<f64>,
+    /// How often each column has each count, if a likelihood requires it.
+    pub values: Option<Arc<Histogram>>,
     /// A number that identifies these rows and weights, in this order.
     pub fingerprint: u64,
 }
@@ -76,6 +80,7 @@ impl Moments {
             least: lower(&self.least, 1),
             most: lower(&self.most, 1),
             resolution: lower(&self.resolution, 1),
+            values: self.values.clone(),
             ..*self
         }
     }
@@ -109,27 +114,26 @@ pub fn moments<F: Scalar>(
     missing: bool,
     cancel: &Cancel,
 ) -> Result<Moments> {
-    moments_and_resolution(data, needs, false, allowed, missing, cancel)
+    all_moments(data, Sought { needs, resolution: false, values: false }, allowed, missing, cancel)
 }
 
-/// As [`moments`], with the resolution of columns if `resolution` is set.
-pub fn moments_and_resolution<F: Scalar>(
+/// As [`moments`], with all that is sought.
+pub fn all_moments<F: Scalar>(
     data: &dyn Dataset<F>,
-    needs: Needs,
-    resolution: bool,
+    sought: Sought,
     allowed: &Allowed,
     missing: bool,
     cancel: &Cancel,
 ) -> Result<Moments> {
-    let d = data.n_columns();
+    let (d, Sought { needs, resolution, .. }) = (data.n_columns(), sought);
     let (room, what) = if needs == Needs::Covariance { (4 * d, "D x D matrices") } else { (8, "single rows") };
     // Moments are computed in `fit`, where the argument is called `data`.
     check_room(room.saturating_mul(d), |_| {
         Error::invalid("data", format!("{d} columns"), format!("of few enough columns that {what} fit in memory"))
     })?;
     let of_rank = if needs == Needs::Covariance { d + 2 } else { 0 };
-    let sought = Sought { rows: of_rank.max(if resolution { MOST_ROWS } else { 0 }), resolution };
-    let means = Means::of(data, sought, allowed, missing, cancel)?;
+    let n_rows_sought = of_rank.max(if resolution { MOST_ROWS } else { 0 });
+    let means = Means::of(data, n_rows_sought, sought, allowed, missing, cancel)?;
     let (variance, covariance) = match needs {
         Needs::Means => (Vec::new(), Vec::new()),
         Needs::Variances => {
@@ -144,7 +148,7 @@ pub fn moments_and_resolution<F: Scalar>(
             (covariance.iter().step_by(d + 1).copied().collect(), covariance)
         }
     };
-    let Means { n_rows, mass, mean, largest, least, most, n_distinct, resolution, fingerprint, .. } = means;
+    let Means { n_rows, mass, mean, largest, least, most, n_distinct, resolution, values, fingerprint, .. } = means;
     let overall = variance.clone();
     Ok(Moments {
         n_rows,
@@ -158,17 +162,9 @@ pub fn moments_and_resolution<F: Scalar>(
         most,
         n_distinct,
         resolution,
+        values,
         fingerprint,
     })
-}
-
-/// Results of the first reading besides sums.
-#[derive(Clone, Copy)]
-struct Sought {
-    /// Maximum number of distinct rows to count.
-    rows: usize,
-    /// Whether to find the resolution of columns.
-    resolution: bool,
 }
 
 /// Results of the first reading.
@@ -183,6 +179,7 @@ struct Means {
     most: Vec<f64>,
     n_distinct: usize,
     resolution: Vec<f64>,
+    values: Option<Arc<Histogram>>,
     fingerprint: u64,
 }
 
@@ -201,6 +198,8 @@ struct FirstReading<F> {
     rows: BTreeSet<u64>,
     n_rows_sought: usize,
     distinct: Distinct,
+    /// Of no columns unless they are sought.
+    counters: Counters,
     fingerprint: u64,
 }
 
@@ -233,6 +232,7 @@ impl Extremes {
 impl Means {
     fn of<F: Scalar>(
         data: &dyn Dataset<F>,
+        n_rows_sought: usize,
         sought: Sought,
         allowed: &Allowed,
         missing: bool,
@@ -248,8 +248,9 @@ impl Means {
             largest: vec![0.0; if allowed.is_codes() { d } else { 0 }],
             extremes: Extremes::new(if data.is_sparse() { 0 } else { d }),
             rows: BTreeSet::new(),
-            n_rows_sought: sought.rows,
+            n_rows_sought,
             distinct: Distinct::new(d, sought.resolution),
+            counters: Counters::new(if sought.values { d } else { 0 }),
             fingerprint: data.layout(),
         };
         data.for_each_slab(BLOCK, &mut |units| match units.csr() {
@@ -257,6 +258,7 @@ impl Means {
             None => total.add(units, allowed, missing, cancel),
         })?;
         let FirstReading { n_rows, pivot, mass, sums: mut mean, absent, largest, extremes, rows, distinct, .. } = total;
+        let values = sought.values.then(|| Arc::new(Histogram::from(total.counters)));
         let masses: Vec<f64> = absent.iter().map(|absent| mass - absent).collect();
         let pivot = pivot.unwrap_or_else(|| vec![F::ZERO; d]);
         for ((value, zero), &mass) in mean.iter_mut().zip(pivot).zip(&masses) {
@@ -264,7 +266,7 @@ impl Means {
         }
         let (Extremes { least, most }, n_distinct, fingerprint) = (extremes, rows.len(), total.fingerprint);
         let resolution = distinct.resolution::<F>(if d > 1 { n_distinct } else { n_rows });
-        Ok(Self { n_rows, mass, masses, mean, largest, least, most, n_distinct, resolution, fingerprint })
+        Ok(Self { n_rows, mass, masses, mean, largest, least, most, n_distinct, resolution, values, fingerprint })
     }
 }
 
@@ -290,7 +292,7 @@ impl<F: Scalar> FirstReading<F> {
     ) -> Result<()> {
         let d = units.dimension();
         let n_rows_sought = if self.rows.len() < self.n_rows_sought { self.n_rows_sought } else { 0 };
-        let distinct = &self.distinct;
+        let (distinct, n_counted) = (&self.distinct, self.counters.columns.len());
         let pivot: &[F] = self.pivot.get_or_insert_with(|| {
             let mut pivot = vec![F::ZERO; d];
             units.read(0..1, &vec![F::ZERO; d], &mut pivot);
@@ -310,6 +312,7 @@ impl<F: Scalar> FirstReading<F> {
                 let (mut mass, mut sums, mut print) = (0.0, vec![0.0; d], 0);
                 let mut absent = vec![0.0; if missing { d } else { 0 }];
                 let mut largest = vec![0.0; if allowed.is_codes() { d } else { 0 }];
+                let mut counters = Counters::new(n_counted);
                 for (unit, row) in range.zip(rows.chunks_exact(d)) {
                     let weight = units.mass(unit);
                     mass += weight;
@@ -325,6 +328,7 @@ impl<F: Scalar> FirstReading<F> {
                         }
                         *sum += weight * (value.to_f64() - zero.to_f64());
                     }
+                    counters.add_row(row, weight);
                     for (largest, value) in largest.iter_mut().zip(row) {
                         *largest = value.to_f64().max(*largest);
                     }
@@ -335,12 +339,13 @@ impl<F: Scalar> FirstReading<F> {
                         }
                     }
                 }
-                Ok(((mass, sums, absent, largest, print), (extremes, seen, values)))
+                Ok(((mass, sums, absent, largest, print), (extremes, seen, values, counters)))
             },
         )?;
-        for ((mass, sums, absent, largest, print), (extremes, seen, values)) in parts {
+        for ((mass, sums, absent, largest, print), (extremes, seen, values, counters)) in parts {
             self.extremes.add(&extremes);
             self.distinct.add(values);
+            self.counters.merge(&counters);
             for row in seen {
                 if self.rows.len() < self.n_rows_sought {
                     self.rows.insert(row);
@@ -371,6 +376,9 @@ impl<F: Scalar> FirstReading<F> {
                 for (column, value) in table.entries(number, self.sums.len()) {
                     allowed.check("data", value, number, column as usize)?;
                     self.sums[column as usize] += weight * value.to_f64();
+                    if let Some(counter) = self.counters.columns.get_mut(column as usize) {
+                        counter.add(value.to_f64(), weight);
+                    }
                 }
                 let (columns, values) = table.row(number);
                 let bits = values.iter().map(|value| value.to_f64().to_bits());
@@ -379,6 +387,7 @@ impl<F: Scalar> FirstReading<F> {
             }
         }
         self.n_rows += units.len();
+        self.counters.mass = self.mass;
         Ok(())
     }
 }

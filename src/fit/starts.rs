@@ -140,6 +140,7 @@ mod tests {
             missing: false,
             estimated: None,
             learned: None,
+            values: None,
         };
         let mut settings = Settings { n_components: Some(4), max_passes: 5, ..Settings::default() };
         if grows {

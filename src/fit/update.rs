@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::component::EditLog;
-use crate::data::{Moments, Needs, RowUnits, Rows, SeenBatches, TableRows, Widened, moments, strays, whole};
+use crate::data::{
+    Moments, Needs, RowUnits, Rows, SeenBatches, Sought, TableRows, Widened, all_moments, strays, whole,
+};
 use crate::error::{Error, Result};
 use crate::executor::InProcess;
 use crate::fit::engine::Engine;
@@ -16,6 +18,7 @@ use crate::identity::Identity;
 use crate::likelihood::{self, Conjugate};
 use crate::local_step::Keep;
 use crate::memo::Memo;
+use crate::model::Specification;
 use crate::parallel::Cancel;
 use crate::responsibilities::Sparsity;
 use crate::simd::Scalar;
@@ -70,15 +73,21 @@ impl Fitted {
         let started = Instant::now();
         let n_rows = self.n_rows + rows.n_rows();
         check_numbers("X_new", n_rows)?;
-        let model = self.model::<F>()?;
         let demands = likelihood::demands(&self.specification.likelihood.name)?;
         check_form(&self.specification, rows.csr().is_some())?;
         let table = TableRows { rows, weights };
         // Variances show how far the rows lie from the origin. No parameter depends on the covariance any more.
-        let needs = demands.needs.min(Needs::Variances);
+        let needs = demands.sought.needs.min(Needs::Variances);
+        let sought = Sought { needs, resolution: false, ..demands.sought };
         let allowed = self.specification.allowed()?;
         let missing = self.specification.missing;
-        let data = moments(&table, needs, &allowed, missing, cancel).map_err(of_new_rows)?;
+        let data = all_moments(&table, sought, &allowed, missing, cancel).map_err(of_new_rows)?;
+        let values = match (&self.specification.values, &data.values) {
+            (Some(earlier), Some(new)) => Some(Arc::new(earlier.with(new))),
+            (earlier, _) => earlier.clone(),
+        };
+        let fitted = Self { specification: Specification { values, ..self.specification.clone() }, ..self.clone() };
+        let model = fitted.model::<F>()?;
         check_near(model.likelihood.as_ref(), &data.seen_through(&self.coordinates))?;
         let off = strays(&RowUnits::all(rows, weights), &self.coordinates, cancel)?.columns;
         if !off.is_empty() {
@@ -102,7 +111,7 @@ impl Fitted {
         let settings = Settings { local, units, max_passes: limits.max_passes, tol: limits.tol, ..Settings::default() };
         let identity = Identity::default();
         let fingerprint = data.fingerprint;
-        let data = &|| check_same(moments(&table, needs, &allowed, missing, cancel), fingerprint);
+        let data = &|| check_same(all_moments(&table, sought, &allowed, missing, cancel), fingerprint);
         let position = Position::first(Memo::beside(earlier, 1), edits, model.base.parameters.clone());
         let (model, identity) = (model.clone(), &identity);
         let engine = Engine { model, identity, settings: &settings, round: None, data, started };
@@ -118,7 +127,7 @@ impl Fitted {
             record
         }));
         let (summary, elbo, stop_reason) = (run.summary, run.elbo, run.stop_reason);
-        let specification = self.specification.with_base(run.base);
+        let specification = fitted.specification.with_base(run.base);
         let changed = Self { specification, n_rows, summary, elbo, history, stop_reason, ..self.clone() };
         Ok(Self { error: run.error, runner_up: None, ..changed })
     }
@@ -142,7 +151,7 @@ fn check_near(likelihood: &dyn Conjugate, data: &Moments) -> Result<()> {
     }
 }
 
-/// Renames the argument in the errors of [`moments`].
+/// Renames the argument in the errors of [`all_moments`].
 fn of_new_rows(error: Error) -> Error {
     match error {
         Error::InvalidArgument { argument, found, allowed } if argument == "data" => {

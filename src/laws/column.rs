@@ -31,6 +31,15 @@ pub enum ColumnLaw {
         /// Rate of the gamma distribution.
         rate: f64,
     },
+    /// A negative binomial distribution with this dispersion, and a probability with distribution Beta(a, b).
+    BetaNegativeBinomial {
+        /// First parameter of the distribution of the probability.
+        a: f64,
+        /// Second parameter.
+        b: f64,
+        /// Dispersion of the negative binomial distribution.
+        dispersion: f64,
+    },
 }
 
 /// Whether x is a nonnegative integer.
@@ -42,6 +51,14 @@ fn is_count(x: f64) -> bool {
 pub fn count(rate: f64, generator: &mut Generator) -> f64 {
     Poisson::new(rate).map_or(0.0, |poisson| poisson.sample(generator))
 }
+
+/// Draws a Poisson count whose rate was drawn, and may be larger than all counts.
+pub fn mixed_count(rate: f64, generator: &mut Generator) -> f64 {
+    count(rate.min(LARGEST), generator)
+}
+
+/// Rates beyond draw this one: float64 does not represent every larger count.
+const LARGEST: f64 = 9e15;
 
 impl ColumnLaw {
     /// ln p(x), nats; minus infinity outside the support.
@@ -61,16 +78,22 @@ impl ColumnLaw {
                 }
                 none + ln_gamma_difference(*shape, x) - x * rate.ln_1p() - ln_factorial(x)
             }
+            Self::BetaNegativeBinomial { a, b, dispersion } => {
+                let none = ln_gamma_difference(*b, *a) - ln_gamma_difference(b + dispersion, a + x);
+                let base = ln_gamma_difference(*dispersion, x) - ln_factorial(x);
+                none + ln_gamma_difference(*a, x) + base
+            }
         }
     }
 
-    /// The mean, or the location if the Student t distribution has no mean.
+    /// The mean. Without one: the location of a Student t distribution, the mean count at the mean of a probability.
     pub fn mean(&self) -> f64 {
         match self {
             Self::Student { place, .. } => *place,
             Self::Table(probabilities) => probabilities.iter().enumerate().map(|(x, p)| x as f64 * p).sum(),
             Self::Poisson(rate) => *rate,
             Self::NegativeBinomial { shape, rate } => shape / rate,
+            Self::BetaNegativeBinomial { a, b, dispersion } => dispersion * a / if *b > 1.0 { b - 1.0 } else { *b },
         }
     }
 
@@ -84,6 +107,10 @@ impl ColumnLaw {
             }
             Self::Poisson(rate) => *rate,
             Self::NegativeBinomial { shape, rate } => shape / rate * (1.0 + rate.recip()),
+            Self::BetaNegativeBinomial { b, .. } if *b <= 2.0 => f64::INFINITY,
+            Self::BetaNegativeBinomial { a, b, dispersion } => {
+                dispersion / (b - 1.0) * a * ((dispersion + b - 1.0) / (b - 2.0)) * ((a + b - 1.0) / (b - 1.0))
+            }
         }
     }
 
@@ -113,6 +140,14 @@ impl ColumnLaw {
                     .map_err(|_| Error::numerical(None, format!("a gamma distribution of shape {shape:e}")))?;
                 let rate = gamma.sample(generator);
                 count(rate, generator)
+            }
+            Self::BetaNegativeBinomial { a, b, dispersion } => {
+                let [a, b, dispersion] = [*a, *b, *dispersion].map(|shape| {
+                    Gamma::new(shape, 1.0)
+                        .map(|gamma| gamma.sample(generator))
+                        .map_err(|_| Error::numerical(None, format!("a gamma distribution of shape {shape:e}")))
+                });
+                mixed_count(dispersion? * a? / b?, generator)
             }
         })
     }

@@ -4,8 +4,8 @@ mod column;
 mod elliptical;
 mod mixture;
 
-pub use column::ColumnLaw;
 pub(crate) use column::count;
+pub use column::{ColumnLaw, mixed_count};
 pub use elliptical::Elliptical;
 pub use mixture::MixtureLaw;
 

@@ -277,7 +277,7 @@ impl CountFamily for Betas {
         self.posterior(component).into_iter().map(|posterior| last.of(posterior, expected)).collect()
     }
 
-    fn column_at(point: f64) -> Column {
+    fn column_at(&self, _: usize, point: f64) -> Column {
         Beta::column(log_odds(point))
     }
 

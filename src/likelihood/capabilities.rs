@@ -303,10 +303,10 @@ impl<F: Scalar> dyn Likelihood<F> + '_ {
         of_draws.drawn_scorer(components, log_weights, draws)
     }
 
-    /// As [`Scores::log_base_measures`]; zero without that capability, since such rows are never scored.
-    pub fn log_base_measures(&self, rows: RowBlock<'_, F>, out: &mut [f64]) {
+    /// As [`Scores::log_fixed_bases`]; zero without that capability, since such rows are never scored.
+    pub fn log_fixed_bases(&self, rows: RowBlock<'_, F>, out: &mut [f64]) {
         match self.scores() {
-            Some(scores) => scores.log_base_measures(rows, out),
+            Some(scores) => scores.log_fixed_bases(rows, out),
             None => out.fill(0.0),
         }
     }

@@ -15,6 +15,7 @@ mod gaussian;
 mod known_covariance_gaussian;
 mod mean_evidence;
 mod multinomial;
+mod negative_binomial;
 mod poisson;
 mod resolution;
 mod ridge;
@@ -29,7 +30,7 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::data::{Allowed, Demands, Domain, Moments, Needs, RowBlock};
+use crate::data::{Allowed, Demands, Domain, Histogram, Moments, Needs, RowBlock, Sought};
 use crate::error::{Error, Result};
 use crate::parameters::{Parameters, Value};
 use crate::registry::{DefaultValue, Entry, Feature, PRIOR, Parameter, RESOLUTION};
@@ -49,6 +50,7 @@ pub use evidence::{Caution, Evidence, GUARD, Given, Loosening};
 pub use gaussian::Gaussian;
 pub use known_covariance_gaussian::KnownCovarianceGaussian;
 pub use multinomial::Multinomial;
+pub use negative_binomial::NegativeBinomial;
 pub use poisson::Poisson;
 pub use scores::{Density, Estimate, Scores};
 pub use spherical_gaussian::SphericalGaussian;
@@ -75,6 +77,8 @@ pub trait FromParameters: Sized {
 
     /// Moments of the data that the defaults need.
     const NEEDS: Needs;
+    /// Whether it needs a histogram of every column, because a parameter changes its base measure.
+    const VALUES: bool = false;
 
     /// Returns the values that rows may have, given complete parameters.
     fn allowed(_parameters: &Parameters) -> Result<Allowed> {
@@ -94,6 +98,8 @@ pub struct Frame {
     pub missing: bool,
     /// Whether units are the words of rows, not the rows themselves (mathematics 11).
     pub words: bool,
+    /// The counts of all rows, for a likelihood that needs them.
+    pub values: Option<Arc<Histogram>>,
 }
 
 /// The conjugate mathematics of one component, in `f64`, computed from its summary alone. Everything else that a
@@ -127,6 +133,10 @@ pub trait Conjugate: Debug + Send + Sync {
     /// # Errors
     /// [`Error::Numerical`] where the base measure has no Cholesky factor.
     fn expected_at_prior(&self, units: Sufficient<'_>) -> Result<f64>;
+    /// The part of the base measures of all rows, of this mass, that depends on parameters, nats (mathematics 10.4).
+    fn log_variable_base(&self, _mass: f64) -> f64 {
+        0.0
+    }
     /// Bound on the rounding error of [`Conjugate::log_marginal`], nats.
     fn rounding_of_marginal(&self, _: Sufficient<'_>) -> f64 {
         0.0
@@ -225,7 +235,7 @@ macro_rules! registry {
         /// If no likelihood has that name.
         pub fn demands(name: &str) -> Result<Demands> {
             $(if name == <$likelihood>::ENTRY.name {
-                return Ok(asked(&<$likelihood>::ENTRY, <$likelihood>::NEEDS));
+                return Ok(asked(&<$likelihood>::ENTRY, <$likelihood>::NEEDS, <$likelihood>::VALUES));
             })*
             Err(unknown(name))
         }
@@ -239,6 +249,7 @@ registry!(
     Gaussian,
     KnownCovarianceGaussian,
     Multinomial,
+    NegativeBinomial,
     Poisson,
     SphericalGaussian,
     ZeroMeanGaussian,
@@ -299,11 +310,10 @@ pub fn entry(name: &str) -> Result<&'static Entry> {
     ENTRIES.iter().find(|entry| entry.name == name).ok_or_else(|| unknown(name))
 }
 
-fn asked(entry: &Entry, needs: Needs) -> Demands {
+fn asked(entry: &Entry, needs: Needs, values: bool) -> Demands {
     Demands {
         domain: entry.domain.unwrap_or(Domain::Real),
-        needs,
-        resolution: entry.parameters.contains(&RESOLUTION),
+        sought: Sought { needs, resolution: entry.parameters.contains(&RESOLUTION), values },
         sparse: entry.support(Feature::Sparse).is_some(),
         missing: entry.support(Feature::Missing).is_some(),
     }
@@ -338,7 +348,7 @@ mod tests {
         let asked = demands(entry.name).expect("a name of the registry");
         let data = moments(
             &TableRows { rows: &rows, weights: None },
-            asked.needs,
+            asked.sought.needs,
             &asked.domain.into(),
             false,
             &Cancel::default(),

@@ -197,7 +197,8 @@ impl CountFamily for Words {
     /// `-sum (b_0 + x) ln(p / phi)` with p the smoothed proportions of the row.
     fn divergence(&self, component: Tallied<'_>) -> (f64, Vec<Column>) {
         let (points, mut last) = (self.points(component, Estimate::Mean), Last::default());
-        let columns: Vec<Column> = points.into_iter().map(|point| last.of(point, Self::column_at)).collect();
+        let columns: Vec<Column> =
+            points.into_iter().map(|point| last.of(point, |point| self.column_at(0, point))).collect();
         let cost = self.repeats.sum(columns.iter().zip(&self.pseudo_counts).map(|(column, b)| b * column.slope));
         (cost, columns)
     }

@@ -215,7 +215,7 @@ impl CountFamily for Rates {
         Some(self)
     }
 
-    fn column_at(point: f64) -> Column {
+    fn column_at(&self, _: usize, point: f64) -> Column {
         Rate::column(point)
     }
 

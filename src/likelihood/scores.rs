@@ -64,4 +64,10 @@ pub trait Scores<F: Scalar> {
 
     /// Writes `log h(x)` of every row x to `out`, (n,), nats.
     fn log_base_measures(&self, rows: RowBlock<'_, F>, out: &mut [f64]);
+
+    /// Writes the part of the same that depends on no parameter. The other part of all rows is
+    /// [`Conjugate::log_variable_base`](crate::likelihood::Conjugate::log_variable_base).
+    fn log_fixed_bases(&self, rows: RowBlock<'_, F>, out: &mut [f64]) {
+        self.log_base_measures(rows, out);
+    }
 }

@@ -90,7 +90,7 @@ fn base_measure<F: Scalar>(step: &LocalStep<'_, F>, chunk: ChunkUnits<'_, F>, ma
     let items = values.chunks_mut(READ).zip(blocks(masses.len(), READ)).collect();
     for_each(items, |(out, range): (&mut [f64], Range<usize>)| {
         let read = Read { units: &chunk.order.units[range.clone()], block: chunk.rows.slice(range, d), places: &[] };
-        chunk.units.log_base_measures(step.likelihood, read, out);
+        chunk.units.log_fixed_bases(step.likelihood, read, out);
     });
     let places = chunk.order.places();
     let of_units = masses.iter().enumerate().filter(|(_, mass)| **mass > 0.0);

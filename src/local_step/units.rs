@@ -83,9 +83,9 @@ pub trait Units<F: Scalar>: Sync {
         scorer.add_row_terms(rows, out);
     }
 
-    /// Writes the mean log base measure of every unit to `out`, nats.
-    fn log_base_measures(&self, likelihood: &dyn Likelihood<F>, read: Read<'_, F>, out: &mut [f64]) {
-        likelihood.log_base_measures(read.block, out);
+    /// Writes the part of the mean log base measure of every unit that depends on no parameter to `out`, nats.
+    fn log_fixed_bases(&self, likelihood: &dyn Likelihood<F>, read: Read<'_, F>, out: &mut [f64]) {
+        likelihood.log_fixed_bases(read.block, out);
     }
 
     /// Returns the listed units.

@@ -60,7 +60,8 @@ impl Grounds {
 
     /// The frame of the likelihood of a sampler.
     pub(super) fn frame(&self) -> Frame {
-        Frame { origin: self.origin.clone(), missing: self.specification.missing, words: false }
+        let Specification { missing, values, .. } = &self.specification;
+        Frame { origin: self.origin.clone(), missing: *missing, words: false, values: values.clone() }
     }
 
     /// The likelihood of the rows in `f64`; a learned parameter is at the start of chains.

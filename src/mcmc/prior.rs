@@ -154,7 +154,7 @@ pub fn draw_prior(
     check_room(n.saturating_mul(n_columns), |size| {
         Error::invalid("n", format!("{n} rows, which take {size}"), "few enough rows to fit in memory")
     })?;
-    let frame = Frame { origin: vec![0.0; n_columns], missing: false, words: false };
+    let frame = Frame { origin: vec![0.0; n_columns], ..Frame::default() };
     let mut generator = stream(seed, Purpose::Draws, 0);
     let value = specification.learned.map(|learned| (learned, learned.draw(&mut generator)));
     let parameters = &value.map_or_else(|| parameters.clone(), |(learned, value)| learned.at(parameters, value));

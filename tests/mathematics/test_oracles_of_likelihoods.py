@@ -28,12 +28,16 @@ CONJUGATE: dict[str, Likelihood] = {
     "ordered_words": discrete.Multinomial(np.array([1.5, 1.2, 2.8]), coefficient=False),
     "bernoulli": discrete.Bernoulli(np.array([1.6, 1.0, 2.0]), np.array([1.9, 1.0, 1.5])),
     "poisson": discrete.Poisson(np.array([1.5, 1.8, 1.0]), 0.9),
+    "negative_binomial": discrete.NegativeBinomial(np.array([4.0, 6.0, 8.0]), np.array([1.5, 1.8, 1.0]), 0.9),
 }
 COMPLETE: dict[str, Likelihood] = CONJUGATE | {"spherical_product": PRODUCT}
 MARGINALISING: dict[str, missing.MissingLikelihood] = {
     "diagonal": missing.MissingDiagonal(MEAN, 0.7, 2.2, np.array([1.1, 0.6, 0.9])),
     "bernoulli": missing.MissingBernoulli(np.array([1.6, 1.0, 2.0]), np.array([1.9, 1.0, 1.5])),
     "poisson": missing.MissingPoisson(np.array([1.5, 1.8, 1.0]), 0.9),
+    "negative_binomial": missing.MissingNegativeBinomial(
+        np.array([4.0, 6.0, 8.0]), np.array([1.5, 1.8, 1.0]), np.array([0.9, 0.9, 0.9])
+    ),
     "spherical": missing.MissingSpherical(MEAN, 0.7, 2.2, 1.3),
     "known_covariance": missing.MissingKnown(MATRIX, MEAN, 0.3),
     "known_covariance_general": missing.MissingKnown(MATRIX, MEAN, np.diag([0.5, 0.9, 0.2])),
@@ -46,12 +50,21 @@ of_exponential = pytest.mark.parametrize("likelihood", EXPONENTIAL.values(), ids
 of_marginalising = pytest.mark.parametrize("name", MARGINALISING)
 
 
+COUNTS = (
+    discrete.Multinomial,
+    discrete.Poisson,
+    missing.MissingPoisson,
+    discrete.NegativeBinomial,
+    missing.MissingNegativeBinomial,
+)
+
+
 def rows_for(likelihood: Likelihood, seed: int, n: int) -> Array:
     """Rows of the domain; with missing values where the likelihood allows them."""
     rng = np.random.default_rng(seed)
     if isinstance(likelihood, discrete.Bernoulli | missing.MissingBernoulli):
         rows = (rng.random((n, 3)) < 0.4).astype(float)
-    elif isinstance(likelihood, discrete.Multinomial | discrete.Poisson | missing.MissingPoisson):
+    elif isinstance(likelihood, COUNTS):
         rows = rng.poisson(2.0, (n, 3)).astype(float)
     else:
         rows = rng.standard_normal((n, 3)) * [1.0, 2.0, 0.5] + [0.5, -1.0, 0.0]
@@ -199,6 +212,9 @@ def test_counts_have_probabilities_that_sum_to_one() -> None:
     poisson = discrete.Poisson(np.array([1.3]), 0.7)
     seen = np.exp(poisson.log_predictive(poisson.prior_natural, np.arange(400.0)[:, None]))
     np.testing.assert_allclose(seen, stats.nbinom.pmf(np.arange(400), 1.3, 0.7 / 1.7), rtol=1e-9)
+    dispersed = discrete.NegativeBinomial(np.array([3.0]), np.array([1.3]), 4.0)
+    seen = np.exp(dispersed.log_predictive(dispersed.prior_natural, np.arange(60.0)[:, None]))
+    np.testing.assert_allclose(seen, stats.betanbinom.pmf(np.arange(60), 3, 12.0, 1.3), rtol=1e-9)
     binary = np.array([[i, j, k] for i in (0, 1) for j in (0, 1) for k in (0, 1)], float)
     natural = posterior(CONJUGATE["bernoulli"])
     assert np.exp(CONJUGATE["bernoulli"].log_predictive(natural, binary)).sum() == pytest.approx(1.0, rel=1e-12)
@@ -289,7 +305,7 @@ def test_without_holes_they_are_the_complete_models(name: str) -> None:
         np.testing.assert_allclose(mine(naturals[0], others), theirs(naturals[1], others), rtol=1e-11)
 
 
-@pytest.mark.parametrize("name", ["diagonal", "bernoulli", "poisson"])
+@pytest.mark.parametrize("name", ["diagonal", "bernoulli", "poisson", "negative_binomial"])
 def test_marginal_is_a_sum_over_columns(name: str) -> None:
     likelihood = MARGINALISING[name]
     rows = rows_for(likelihood, 13, 9)
@@ -316,7 +332,9 @@ def test_predictive_moments(name: str) -> None:
     """Mean and variance of the predictive density of one entry, summed or integrated; given one other or none."""
     likelihood = MARGINALISING[name]
     natural = posterior(likelihood, seed=3)
-    grid, step = {"bernoulli": (np.arange(2.0), 1.0), "poisson": (np.arange(3000.0), 1.0)}.get(name, whole_line())
+    counts = (np.arange(3000.0), 1.0)
+    grids = {"bernoulli": (np.arange(2.0), 1.0), "poisson": counts, "negative_binomial": counts}
+    grid, step = grids.get(name, whole_line())
     for column, given in itertools.product(range(3), (np.nan, 1.0)):
         row = np.full(3, np.nan)
         row[(column + 1) % 3] = given

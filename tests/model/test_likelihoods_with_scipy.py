@@ -16,6 +16,8 @@ Array = NDArray[np.float64]
 Density = Callable[[dict[str, Any], Array], Array]
 RNG = np.random.default_rng(7)
 REAL = RNG.normal(size=(40, 3)) + RNG.integers(3, size=(40, 1)) * 4.0
+# SciPy takes whole numbers only.
+DISPERSION = np.array([3.0, 2.0, 5.0])
 COUNTS = RNG.poisson([1.0, 4.0, 9.0], size=(40, 3)).astype(float)
 FLAGS = RNG.integers(2, size=(40, 3)).astype(float)
 CODES = np.random.default_rng(8).integers([2, 3, 5], size=(40, 3)).astype(float)
@@ -80,6 +82,12 @@ def poisson(parameters: dict[str, Any], rows: Array) -> Array:
     )
 
 
+def negative_binomial(parameters: dict[str, Any], rows: Array) -> Array:
+    return np.asarray(
+        stats.betanbinom.logpmf(rows, DISPERSION, DISPERSION * parameters["rate"], parameters["shape"]).sum(1)
+    )
+
+
 CASES: dict[str, tuple[Any, Array, Density]] = {
     "diagonal": (sb.DiagonalGaussian([0.1, 0, 1], mean_precision=0.3, shape=2, rate=[1, 2, 0.5]), REAL, diagonal),
     "spherical": (sb.SphericalGaussian([0.1, 0, 1], mean_precision=0.3, shape=2, rate=1.5), REAL, spherical),
@@ -98,6 +106,11 @@ CASES: dict[str, tuple[Any, Array, Density]] = {
     "bernoulli": (sb.Bernoulli([0.5, 1.0, 2.0], failures=[1.0, 0.7, 3.0]), FLAGS, bernoulli),
     "categorical": (sb.Categorical([0.5, 1.0, 2.0], levels=[2, 3, 5]), CODES, categorical),
     "poisson": (sb.Poisson([0.5, 1.0, 2.0], rate=0.4), COUNTS, poisson),
+    "negative_binomial": (
+        sb.NegativeBinomial(DISPERSION, shape=[0.5, 1.0, 2.0], rate=1.4),
+        COUNTS,
+        negative_binomial,
+    ),
 }
 cases = pytest.mark.parametrize("name", CASES)
 
@@ -147,6 +160,8 @@ def test_draws_have_the_moments_of_the_predictive(name: str) -> None:
         expected = fit.weights @ (fit.point_estimates["probabilities"] @ np.arange(5))
     elif name == "poisson":
         expected = fit.weights @ fit.point_estimates["rate"]
+    elif name == "negative_binomial":
+        expected = fit.weights @ fit.point_estimates["mean"]
     else:
         expected = fit.weights @ fit.components["mean"]
     # Five standard errors.

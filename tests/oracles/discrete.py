@@ -1,4 +1,4 @@
-"""Oracle of the models of counts, of binary features and of codes: mathematics 1e, 1f, 1g and 1h.
+"""Oracle of the models of counts, of binary features and of codes: mathematics 1e to 1i.
 
 Conventions as in `models`.
 """
@@ -166,3 +166,57 @@ class Poisson(Likelihood):
 
     def kl(self, natural: Array) -> float:
         return float(gamma_kl(natural[1:], natural[0], self.prior_natural[1:], self.prior_natural[0]).sum())
+
+
+def log_beta(a: Array, b: Array) -> Array:
+    """ln B(a, b); SciPy's own loses digits where one of them is large."""
+    return np.asarray(gammaln(a) + gammaln(b) - gammaln(a + b))
+
+
+def beta_kl(a: Array, b: Array, a0: Array, b0: Array) -> Array:
+    """KL(Beta(a, b) || Beta(a0, b0)) of each pair."""
+    total = digamma(a + b)
+    return np.asarray(
+        log_beta(a0, b0) - log_beta(a, b) + (a - a0) * (digamma(a) - total) + (b - b0) * (digamma(b) - total)
+    )
+
+
+class NegativeBinomial(Likelihood):
+    """x_d ~ NB(rho_d, p_d), p_d ~ Beta(a_d, rho_d b); natural = [rho b, a], T(x) = [rho, x] (mathematics 1i)."""
+
+    def __init__(self, dispersion: Array, shape: Array, rate: float) -> None:
+        self.dispersion, self.dimension = np.asarray(dispersion, float), len(shape)
+        self.prior_natural = np.concatenate([self.dispersion * rate, shape])
+
+    def decode(self, natural: Array) -> tuple[Array, Array]:
+        """a, b, each (D,)."""
+        b, a = natural.reshape(2, self.dimension)
+        return a, b
+
+    def natural(self, **component: Array) -> Array:
+        return np.concatenate([self.dispersion * component["rate"], component["shape"]])
+
+    def sufficient_statistics(self, rows: Array) -> Array:
+        return np.hstack([np.broadcast_to(self.dispersion, rows.shape), rows])
+
+    def log_base_measure(self, rows: Array) -> Array:
+        rho = self.dispersion
+        return np.asarray((gammaln(rows + rho) - gammaln(rho) - gammaln(rows + 1)).sum(1))
+
+    def log_normaliser(self, natural: Array) -> float:
+        return float(log_beta(*self.decode(natural)).sum())
+
+    def expected_log_likelihood(self, natural: Array, rows: Array) -> Array:
+        a, b = self.decode(natural)
+        total = digamma(a + b)
+        constant = (self.dispersion * (digamma(b) - total)).sum()
+        return np.asarray(rows @ (digamma(a) - total) + constant + self.log_base_measure(rows))
+
+    def log_predictive(self, natural: Array, rows: Array) -> Array:
+        a, b = self.decode(natural)
+        return np.asarray(
+            (log_beta(a + rows, b + self.dispersion) - log_beta(a, b)).sum(1) + self.log_base_measure(rows)
+        )
+
+    def kl(self, natural: Array) -> float:
+        return float(beta_kl(*self.decode(natural), *self.decode(self.prior_natural)).sum())

@@ -11,6 +11,7 @@ from scipy import stats
 from scipy.special import betaln, digamma, gammaln, logsumexp
 
 from oracles import discrete
+from oracles.discrete import beta_kl, log_beta
 from oracles.gaussians import gamma_kl, precision_kl
 from oracles.models import LOG_2PI, Array, Likelihood, dirichlet_kl, quadratic_form
 from oracles.variational import Globals, Specification
@@ -405,6 +406,60 @@ class MissingPoisson(MissingLikelihood):
     def predictive_variance(self, natural: Array) -> Array:
         shape, rate = self.decode(natural)
         return np.asarray(shape / rate * (1 + 1 / rate))
+
+
+class MissingNegativeBinomial(MissingLikelihood):
+    """natural = [rho b_d, a_d] (a rate for every column), T(x) = M [rho, x] (mathematics 1.7 and 1i)."""
+
+    def __init__(self, dispersion: Array, shape: Array, rate: Array) -> None:
+        self.dispersion, self.dimension = np.asarray(dispersion, float), len(shape)
+        self.prior_natural = np.concatenate([self.dispersion * rate, shape])
+
+    def decode(self, natural: Array) -> tuple[Array, Array]:
+        """a, b, each (D,)."""
+        b, a = natural.reshape(2, self.dimension)
+        return a, b
+
+    def natural(self, **component: Array) -> Array:
+        return np.concatenate([self.dispersion * component["rate"], component["shape"]])
+
+    def sufficient_statistics(self, rows: Array) -> Array:
+        mask, filled = observed(rows)
+        return np.hstack([mask * self.dispersion, filled])
+
+    def log_base_measure(self, rows: Array) -> Array:
+        mask, filled = observed(rows)
+        terms = gammaln(filled + self.dispersion) - gammaln(self.dispersion) - gammaln(filled + 1)
+        return np.asarray((mask * terms).sum(1))
+
+    def log_normaliser(self, natural: Array) -> float:
+        return float(log_beta(*self.decode(natural)).sum())
+
+    def expected_log_likelihood(self, natural: Array, rows: Array) -> Array:
+        mask, filled = observed(rows)
+        a, b = self.decode(natural)
+        total = digamma(a + b)
+        expected = filled @ (digamma(a) - total) + mask @ (self.dispersion * (digamma(b) - total))
+        return np.asarray(expected + self.log_base_measure(rows))
+
+    def log_predictive(self, natural: Array, rows: Array) -> Array:
+        mask, filled = observed(rows)
+        a, b = self.decode(natural)
+        terms = log_beta(a + filled, b + self.dispersion) - log_beta(a, b)
+        return np.asarray((mask * terms).sum(1) + self.log_base_measure(rows))
+
+    def kl(self, natural: Array) -> float:
+        return float(beta_kl(*self.decode(natural), *self.decode(self.prior_natural)).sum())
+
+    def predictive_mean(self, natural: Array) -> Array:
+        a, b = self.decode(natural)
+        return np.asarray(self.dispersion * a / np.where(b > 1, b - 1, b))
+
+    def predictive_variance(self, natural: Array) -> Array:
+        (a, b), rho = self.decode(natural), self.dispersion
+        with np.errstate(divide="ignore", invalid="ignore"):
+            variance = rho * (rho + b - 1) * a * (a + b - 1) / ((b - 2) * (b - 1) ** 2)
+        return np.where(b > 2, variance, np.inf)
 
 
 def predictive_responsibilities(rows: Array, mixture: Specification, state: Globals) -> tuple[Array, Sequence[Array]]:

@@ -351,6 +351,31 @@ class PoissonPoints(Points):
         return {"rate": weighted_mean(rows, weights)}
 
 
+class NegativeBinomialPoints(Points):
+    """Modes over probabilities, as expected counts."""
+
+    likelihood: discrete.NegativeBinomial
+
+    def log_density(self, point: Point, rows: Array) -> Array:
+        rho = self.likelihood.dispersion
+        return np.asarray(stats.nbinom.logpmf(rows, rho, rho / (rho + point["mean"])).sum(1))
+
+    def log_prior(self, point: Point) -> float:
+        a, b = self.likelihood.decode(self.likelihood.prior_natural)
+        return float(stats.beta.logpdf(point["mean"] / (point["mean"] + self.likelihood.dispersion), a, b).sum())
+
+    def mode(self, statistics: Array) -> Point:
+        a, b = self.likelihood.decode(self.likelihood.posterior(statistics))
+        return {"mean": self.likelihood.dispersion * np.maximum(a - 1, 0.0) / (b - 1)}
+
+    def plug_in(self, natural: Array) -> Point:
+        a, b = self.likelihood.decode(natural)
+        return {"mean": self.likelihood.dispersion * a / np.where(b > 1, b - 1, b)}
+
+    def most_likely(self, rows: Array, weights: Array, ridge: Any) -> Point:
+        return {"mean": weighted_mean(rows, weights)}
+
+
 POINTS: dict[type[models.Likelihood], Callable[[Any], Points]] = {
     models.NormalWishart: FullPoints,
     models.ZeroMeanWishart: ZeroMeanPoints,
@@ -363,6 +388,7 @@ POINTS: dict[type[models.Likelihood], Callable[[Any], Points]] = {
     discrete.Bernoulli: BernoulliPoints,
     discrete.Categorical: CategoricalPoints,
     discrete.Poisson: PoissonPoints,
+    discrete.NegativeBinomial: NegativeBinomialPoints,
 }
 
 

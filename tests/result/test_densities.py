@@ -52,7 +52,13 @@ REAL: dict[str, Callable[[int], Any]] = {
         KNOWN[:d, :d], mean_precision=np.diag([0.1, 0.5, 2.0])[:d, :d]
     ),
 }
-WHOLE = {"Bernoulli": (sb.Bernoulli, 1), "Categorical": (sb.Categorical, 3), "Poisson": (sb.Poisson, 6)}
+WHOLE = {
+    "Bernoulli": (sb.Bernoulli, 1),
+    "Categorical": (sb.Categorical, 3),
+    "Poisson": (sb.Poisson, 6),
+    # A prior with so many rows has no long tail.
+    "NegativeBinomial": (lambda: sb.NegativeBinomial(2.0, rate=30.0), 6),
+}
 NAMES = [*REAL, *WHOLE]
 
 
@@ -60,7 +66,7 @@ def case(name: str, d: int) -> Case:
     if name in REAL:
         return REAL[name](d), real_rows(d), integral()
     likelihood, highest = WHOLE[name]
-    return likelihood(), whole_rows(d, highest), whole(highest if name != "Poisson" else 400)
+    return likelihood(), whole_rows(d, highest), whole(400 if highest == 6 else highest)
 
 
 def fitted(likelihood: Any, X: Any, *, process: Any = None, objective: str | None = None, **options: Any) -> sb.Fit:

@@ -3,6 +3,7 @@
 Only observed entries enter a density; see `oracles/missing.py`. Imputation has a file of its own.
 """
 
+import dataclasses
 import itertools
 import warnings
 from typing import Any
@@ -315,8 +316,14 @@ def test_marginal_is_a_product_of_predictives(likelihood: str) -> None:
 @every_marginalising
 def test_score_of_a_hole_is_the_integral_over_it(likelihood: str) -> None:
     case = hole_case(17, likelihood)
+    if likelihood == "negative_binomial":
+        # A prior with so many rows has no long tail.
+        short = dataclasses.replace(case.model.likelihood, rate=40.0)
+        case = dataclasses.replace(case, model=dataclasses.replace(case.model, likelihood=short))
     fit = fit_holes(case, passes(3))
-    grid, step = {"bernoulli": (np.arange(2.0), 1.0), "poisson": (np.arange(4000.0), 1.0)}.get(likelihood, whole_line())
+    counts = (np.arange(4000.0), 1.0)
+    grids = {"bernoulli": (np.arange(2.0), 1.0), "poisson": counts, "negative_binomial": counts}
+    grid, step = grids.get(likelihood, whole_line())
     for row, column in itertools.product(case.rows[~np.isnan(case.rows).any(1)][:3], range(3)):
         if likelihood == "categorical":
             grid, step = np.arange(case.model.likelihood.levels[column]), 1.0

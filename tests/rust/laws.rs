@@ -342,7 +342,7 @@ fn seeding_can_be_enumerated() {
         cancel: &cancel,
     };
     let asked = demands("Gaussian").expect("a name of the registry");
-    assert!(moments(&data, asked.needs, &asked.domain.into(), false, &cancel).is_ok());
+    assert!(moments(&data, asked.sought.needs, &asked.domain.into(), false, &cancel).is_ok());
     let (mut total, mut first) = (0.0, [0.0; 4]);
     // One seed, then two trials for the second.
     for code in 0..n * n * n {

@@ -57,7 +57,8 @@ fn model_of<F: Scalar>(likelihood: &str, process: &str, rows: &[F]) -> Model<F> 
     let table_rows = DenseRows::new(rows, D);
     let asked = demands(likelihood).expect("a name of the registry");
     let table_rows = TableRows { rows: &table_rows, weights: None };
-    let data = moments(&table_rows, asked.needs, &asked.domain.into(), false, &Cancel::default()).expect("finite rows");
+    let data =
+        moments(&table_rows, asked.sought.needs, &asked.domain.into(), false, &Cancel::default()).expect("finite rows");
     let origin = data.mean.iter().map(|&x| F::from_f64(x).to_f64()).collect();
     specification.resolve(&data).expect("defaults").build(origin).expect("defaults")
 }

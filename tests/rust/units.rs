@@ -38,7 +38,7 @@ impl Nodes {
             model.likelihood.accumulate(RowBlock::Dense(row), &[1.0], statistics, &mut Lines::default());
         }
         let mut log_base_measures = vec![0.0; masses.len()];
-        model.likelihood.log_base_measures(RowBlock::Dense(&centred), &mut log_base_measures);
+        model.likelihood.log_fixed_bases(RowBlock::Dense(&centred), &mut log_base_measures);
         Self { means: rows.to_vec(), masses, statistics, log_base_measures, group: 1 }
     }
 }
@@ -95,7 +95,7 @@ impl Units<f64> for Nodes {
         }
     }
 
-    fn log_base_measures(&self, _: &dyn Likelihood<f64>, read: Read<'_, f64>, out: &mut [f64]) {
+    fn log_fixed_bases(&self, _: &dyn Likelihood<f64>, read: Read<'_, f64>, out: &mut [f64]) {
         for (&unit, out) in read.units.iter().zip(out) {
             *out = self.log_base_measures[unit as usize];
         }

@@ -46,7 +46,7 @@ impl Case {
         let rows = DenseRows::new(&values[..], d);
         let data = moments(
             &TableRows { rows: &rows, weights: None },
-            asked.needs,
+            asked.sought.needs,
             &asked.domain.into(),
             missing,
             &Cancel::default(),
@@ -63,7 +63,7 @@ impl Case {
         let origin = if matches!(asked.domain, Domain::Real | Domain::Centred) { data.mean } else { vec![0.0; d] };
         let rows = values.chunks_exact(d).map(|row| row.iter().zip(&origin).map(|(x, o)| x - o).collect()).collect();
         let likelihood =
-            likelihood::build::<f64>(name, &complete, Frame { origin, missing, words: false }).expect("defaults");
+            likelihood::build::<f64>(name, &complete, Frame { origin, missing, ..Frame::default() }).expect("defaults");
         Self { name, likelihood, rows }
     }
 
@@ -102,7 +102,7 @@ impl Case {
         let component = Sufficient { count: list.len() as f64, statistics: &statistics };
         let gain = self.likelihood.log_marginal(component).expect("definite");
         let mut base = vec![0.0; list.len()];
-        self.likelihood.log_base_measures(RowBlock::Dense(&rows), &mut base);
+        self.likelihood.scores().expect("for the local step").log_base_measures(RowBlock::Dense(&rows), &mut base);
         gain + base.iter().sum::<f64>()
     }
 

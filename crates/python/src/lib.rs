@@ -29,6 +29,7 @@ mod specification;
 mod state;
 mod summary;
 mod topics;
+mod values;
 
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::prelude::*;

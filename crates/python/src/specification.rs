@@ -104,6 +104,7 @@ pub fn specification(
         missing,
         estimated: None,
         learned: None,
+        values: None,
         likelihood: Named { name: likelihood.0.clone(), parameters: read(&likelihood.1)? },
         process: Named { name: process.0.clone(), parameters: read(&process.1)? },
     };

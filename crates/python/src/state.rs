@@ -25,6 +25,7 @@ use crate::run::{run_quietly, run_soon};
 use crate::specification::{GivenPair, specification, write, write_parameters};
 use crate::summary::{read_tail, summary_to_dict, write_tail};
 use crate::topics::{read_documents, write_documents};
+use crate::values::{read_values, write_values};
 
 /// A fitted mixture.
 #[pyclass(frozen, module = "stickbreak._core")]
@@ -412,6 +413,7 @@ impl FitState {
         write_tail(py, fitted.summary.tail.as_ref(), &header, &arrays)?;
         write_parameters(py, &fitted.specification, &header, &arrays)?;
         write_estimated(py, &fitted.specification, &header, &arrays)?;
+        write_values(py, fitted.specification.values.as_ref(), &header, &arrays)?;
         write_documents(py, fitted, &header, &arrays)?;
         Ok((header, arrays))
     }
@@ -446,6 +448,7 @@ impl FitState {
         };
         let origin = numbers("origin")?;
         let coordinates = read_coordinates(arrays, origin.len())?;
+        specification.values = read_values(origin.len(), header, arrays)?;
         let counts = numbers("counts")?;
         let statistics: PyReadonlyArray2<'_, f64> = field(arrays, "statistics")?;
         // A table without rows takes no space in a file, whatever its stated width.

@@ -335,7 +335,7 @@ def numeric(value: object, argument: str, allowed: str) -> NDArray[Any]:
     if is_sparse(value):
         hint = "convert it by .toarray()"
         if argument in ("data", "X", "X_new"):
-            hint += ", or use Multinomial, Bernoulli or Poisson, which take it as it is"
+            hint += ", or use Multinomial, Bernoulli, Poisson or NegativeBinomial, which take it as it is"
         raise invalid_type(argument, f"a sparse {type(value).__name__}", allowed, hint)
     if _is_lazy(value):
         raise invalid_type(argument, "a lazy table that holds no numbers yet", allowed, "call .collect() first")

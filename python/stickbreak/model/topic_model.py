@@ -4,7 +4,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 from stickbreak import checks
-from stickbreak.model.likelihoods import Multinomial
+from stickbreak.model.counts import Multinomial
 from stickbreak.model.model import Model
 from stickbreak.model.processes import Process
 

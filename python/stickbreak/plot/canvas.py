@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from stickbreak import checks
 from stickbreak.errors import NotSupported
 from stickbreak.io import names
+from stickbreak.model.counts import NegativeBinomial
 from stickbreak.result.fit import Fit
 from stickbreak.result.topic_fit import TopicFit
 
@@ -100,9 +101,12 @@ def moments(fit: Fit) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         if "covariance" in found:
             return mean, found["covariance"]
         known: Any = fit.model.likelihood
-        if "variance" not in found:
+        if isinstance(known, NegativeBinomial):
+            variance = known._variances(mean)
+        elif "variance" in found:
+            variance = found["variance"]
+        else:
             return mean, np.broadcast_to(known.covariance, (fit.n_components, dimension, dimension))
-        variance = found["variance"]
     spread = variance if variance.ndim == 2 else variance[:, None]
     return mean, spread[:, :, None] * np.eye(dimension)
 

@@ -11,6 +11,7 @@ from stickbreak._core import FitState
 from stickbreak.errors import Advice, ConvergenceWarning, SparsityWarning
 from stickbreak.io import arrays
 from stickbreak.io.names import Names
+from stickbreak.model.counts import NegativeBinomial, Poisson
 from stickbreak.model.likelihoods import Gaussian, KnownCovarianceGaussian, Likelihood, ZeroMeanGaussian
 from stickbreak.model.mixture import Mixture
 from stickbreak.result import shapes
@@ -37,11 +38,17 @@ _FAR, _USUAL = 100.0, (0.1, 0.9)
 _MOST_NAMED = 5
 # Columns with a larger skewness may need logarithms.
 _SKEWED = 1.5
+# Counts with more components than this share of the rows have none of their own clusters.
+_MANY_COMPONENTS = 0.2
+# Ratio of the variance of counts to their mean within components, above which they are no Poisson counts, and the
+# number of values beyond one for each column and component from which on it is not chance.
+_OVERDISPERSED, _LEAST_VALUES = 1.25, 500
 _FULL = (Gaussian, ZeroMeanGaussian)
 # Kinds with their own class, which files store.
 _WARNED = {kind.kind: kind for kind in (ConvergenceWarning, SparsityWarning)}
 # Domains of the Gaussians in the registry.
 _REAL = ("real", "centred")
+_DISPERSED = "NegativeBinomial()"
 
 
 class Result(Protocol):
@@ -98,6 +105,14 @@ def of_state(fit: Result) -> Iterator[Advice]:
         tries = (*more, "fewer columns")
         needs_rows = is_full and counts.sum() < 2 * rank * rank
         yield Advice(text, kind="one_component", suggestions=("DiagonalGaussian()", *tries) if needs_rows else tries)
+    rows = float(counts.sum())
+    counts_values = fit.model.likelihood._domain == "counts"
+    if counts_values and counts.size > max(_MANY_COMPONENTS * rows, _LEAST_ROWS * _MANY_COMPONENTS):
+        text = f"there are {counts.size} components for {rows:.0f} rows"
+        tries = ("fewer columns", "more rows")
+        if not isinstance(fit.model.likelihood, NegativeBinomial):
+            tries = (f"{_DISPERSED}, if counts vary more within a cluster than chance allows", *tries)
+        yield Advice(text, kind="many_components", suggestions=tries)
     second = fit.runner_up
     if second is not None and second.ari < _AGREE:
         gap = fit.objective - second.objective
@@ -261,6 +276,27 @@ def _of_copies(rows: NDArray[Any], likelihood: Likelihood, names: Names | None) 
             f"{type(likelihood).__name__} counts once more"
         )
         yield Advice(text, kind="copied_columns", suggestions=("the data without such columns", "Gaussian()"))
+
+
+def of_overdispersed(sample: Sample | None, fit: Result) -> Iterator[Advice]:
+    """Compare the variances of Poisson counts with their means within components."""
+    if sample is None or not isinstance(fit.model.likelihood, Poisson):
+        return
+    rows = sample.rows[~np.isnan(sample.rows).all(axis=1)]
+    labels = fit._state.predict(rows, None)
+    excess, values = 0.0, 0
+    for label in np.unique(labels):
+        own = rows[labels == label]
+        present = ~np.isnan(own)
+        numbers, sums = present.sum(axis=0), np.where(present, own, 0.0).sum(axis=0)
+        looked = (numbers > 1) & (sums > 0)
+        means = sums[looked] / numbers[looked]
+        squares = np.where(present[:, looked], own[:, looked] - means, 0.0) ** 2
+        excess += float((squares / means).sum())
+        values += int((numbers[looked] - 1).sum())
+    if values >= _LEAST_VALUES and excess > _OVERDISPERSED * values:
+        text = f"counts within components vary {excess / values:.2g} times as much as Poisson counts"
+        yield Advice(text, kind="overdispersed", suggestions=(_DISPERSED,))
 
 
 def _of_one_hot(rows: NDArray[Any], names: Names | None) -> Iterator[Advice]:

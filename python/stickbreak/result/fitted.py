@@ -207,6 +207,8 @@ class Fitted:
         - "disagreement": the labels of the best two starts agree to an adjusted Rand index below 0.8 only.
         - "few_rows": half of the components or more have fewer than D^2 / 2 rows under full covariances.
         - "one_component": one component has at least 98% of the rows.
+        - "many_components": counts have more components than a fifth of the rows.
+        - "overdispersed": counts within components of a `Poisson` vary at least 1.25 times as much as chance allows.
         - "whole_numbers": Gaussian columns of integers, and how the fit treated them.
         - "nearly_constant": columns that have one value in at least 99% of the rows.
         - "flags": columns of two values under a Gaussian, or one-hot columns under `Bernoulli`.
@@ -216,7 +218,8 @@ class Fitted:
         - "copied_columns": columns that repeat another one, under a likelihood with independent columns.
         - "row_numbers": columns that hold row numbers.
 
-        The last seven are based on a sample of up to 10,000 rows; for data read in blocks, on the first block.
+        "overdispersed" and the last seven are based on a sample of up to 10,000 rows; for data read in blocks, on the
+        first block.
 
         Returns
         -------

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from stickbreak import checks
 from stickbreak.errors import NotSupported
 from stickbreak.io import arrays, names
+from stickbreak.model.counts import NegativeBinomial
 from stickbreak.result.fitted import Fitted
 
 _ROUNDING = 1e-9
@@ -25,9 +26,9 @@ class Tabular(Fitted):
         -------
         pandas.DataFrame
             The columns "weight" and "count". For each column of the data, called NAME after its name or its position
-            from 0, the `point_estimates`: "mean NAME" and "sd NAME" for Gaussians, "rate NAME" for `Poisson`,
-            "probability NAME" for `Bernoulli` and `Multinomial`; for `Categorical` the most probable code, "code NAME",
-            and its "probability NAME".
+            from 0, the `point_estimates`: "mean NAME" and "sd NAME" for Gaussians and `NegativeBinomial`, "rate NAME"
+            for `Poisson`, "probability NAME" for `Bernoulli` and `Multinomial`; for `Categorical` the most probable
+            code, "code NAME", and its "probability NAME".
 
         Raises
         ------
@@ -123,6 +124,8 @@ class Tabular(Fitted):
         elif "variance" in estimates:
             variance = estimates["variance"]
             found["sd"] = (variance if variance.ndim == 1 else variance[:, column]) ** 0.5
+        elif isinstance(self.model.likelihood, NegativeBinomial):
+            found["sd"] = self.model.likelihood._variances(estimates["mean"])[:, column] ** 0.5
         elif "mean" in estimates:
             known: Any = self.model.likelihood
             covariance = np.asarray(known.covariance)

@@ -301,8 +301,10 @@ def _with_remarks(
         found._advice_on(algorithm.sparsity),
         beaten(found, first, algorithm),
     )
-    of_rows = advising.of_rows(rows.look(), model.likelihood, rows.names)
-    remarks = (*(advice for advice in of_run if advice is not None), *of_rows)
+    sample = rows.look()
+    of_rows = advising.of_rows(sample, model.likelihood, rows.names)
+    of_counts = advising.of_overdispersed(sample, found) if isinstance(found, Fit) else ()
+    remarks = (*(advice for advice in of_run if advice is not None), *of_rows, *of_counts)
     return fit_of(state, column_names=rows.names, remarks=remarks) if remarks else found
 
 

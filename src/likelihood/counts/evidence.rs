@@ -1,7 +1,6 @@
 //! Estimation of the base measures of counts and flags by evidence (mathematics 10.4): code common to the families.
 
 use crate::error::Result;
-use crate::likelihood::Frame;
 use crate::likelihood::counts::family::{CountFamily, Counts};
 use crate::likelihood::counts::repeats::Repeats;
 use crate::likelihood::counts::tally::Tallied;
@@ -16,8 +15,7 @@ pub const PSEUDO_COUNTS: Range = Range::closed(1e-6, 1e6);
 
 impl<M: CountFamily> Counts<M> {
     fn of_parameters(&self, parameters: &Parameters) -> Result<M> {
-        let (origin, missing) = (self.tally().origin.clone(), self.tally().missing);
-        M::build(parameters, Frame { origin, missing, words: false })
+        M::build(parameters, self.frame())
     }
 }
 

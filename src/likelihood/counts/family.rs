@@ -25,7 +25,7 @@ use crate::scoring::{
     SparseTable,
 };
 use crate::simd::{Lines, Scalar};
-use crate::special::{Last, digamma};
+use crate::special::digamma;
 use crate::suffstats::Sufficient;
 
 /// Prior and formulas of one family.
@@ -69,8 +69,9 @@ pub trait CountFamily: FromParameters + Debug + Send + Sync + 'static {
     fn emissions(&self) -> Option<&dyn Emissions> {
         None
     }
-    /// log p(x) at a point estimate, without the base measure. The default is for a probability per unit of x.
-    fn column_at(point: f64) -> Column {
+    /// log p(x) of a column at a point estimate, without the base measure. The default is for a probability per unit of
+    /// x.
+    fn column_at(&self, _column: usize, point: f64) -> Column {
         Column::line(point.max(LEAST).ln(), 0.0)
     }
     /// Negative divergence of a row's smoothed statistics, without [`CountFamily::row_divergence`]: a constant and one
@@ -81,6 +82,14 @@ pub trait CountFamily: FromParameters + Debug + Send + Sync + 'static {
     /// ln h(x); `None` if it is zero.
     fn log_base(&self) -> Option<RowFunction> {
         None
+    }
+    /// The part of ln h(x) that depends on no parameter.
+    fn log_fixed_base(&self) -> Option<RowFunction> {
+        self.log_base()
+    }
+    /// See [`Conjugate::log_variable_base`].
+    fn log_variable_base(&self, _mass: f64) -> f64 {
+        0.0
     }
     /// The posterior predictive with its base measure; `None` if it equals the density at posterior means.
     fn predictive(&self, _components: &[Tallied<'_>], _log_weights: &[f64]) -> Option<RowScorer> {
@@ -95,7 +104,7 @@ pub trait CountFamily: FromParameters + Debug + Send + Sync + 'static {
     fn log_predictive(&self, component: Tallied<'_>, row: Row<'_>) -> f64 {
         let points = self.points(component, Estimate::Mean);
         row.sum_of(points.len(), |column, x| {
-            let Column { slope, constant, .. } = Self::column_at(points[column]);
+            let Column { slope, constant, .. } = self.column_at(column, points[column]);
             self.repeats().of(column) * (constant + slope * x)
         })
     }
@@ -115,7 +124,7 @@ pub trait CountFamily: FromParameters + Debug + Send + Sync + 'static {
     fn drawn_columns(&self, component: Tallied<'_>, generator: &mut Generator) -> Result<Vec<Column>> {
         let mut drawn = vec![0.0; component.sums.len()];
         self.parameter_rows(component)?(&mut drawn, generator);
-        Ok(drawn.into_iter().map(Self::column_at).collect())
+        Ok(drawn.into_iter().enumerate().map(|(column, point)| self.column_at(column, point)).collect())
     }
     /// The distributions of the columns, if they are independent given the component.
     fn of_columns(&self) -> Option<&dyn OfColumns> {
@@ -142,6 +151,7 @@ pub trait Separate: Sync {
 pub struct Counts<M> {
     pub(super) tally: Tally,
     pub(super) family: M,
+    frame: Frame,
 }
 
 impl<M: CountFamily> Counts<M> {
@@ -151,6 +161,10 @@ impl<M: CountFamily> Counts<M> {
 
     pub(super) fn family(&self) -> &M {
         &self.family
+    }
+
+    pub(super) fn frame(&self) -> Frame {
+        self.frame.clone()
     }
 
     /// The form of sparse rows in which each slope follows from the sum of its column, if the family has one.
@@ -167,6 +181,13 @@ impl<M: CountFamily> Counts<M> {
         packed
     }
 
+    fn write_bases<F: Scalar>(&self, base: Option<RowFunction>, rows: RowBlock<'_, F>, out: &mut [f64]) {
+        out.fill(0.0);
+        if let Some(base) = base {
+            base.add(rows, self.tally.origin.len(), out);
+        }
+    }
+
     /// A scorer of flags as one of rows.
     fn with_codes<F: Scalar>(&self, scorer: ColumnScorer<F>) -> Box<dyn Scorer<F>> {
         match &self.tally.codes {
@@ -177,9 +198,8 @@ impl<M: CountFamily> Counts<M> {
 
     fn packed(&self, component: Tallied<'_>, density: Density) -> (f64, Vec<Column>) {
         let of_point = |estimate| {
-            let mut last = Last::default();
-            let points = self.family.points(component, estimate).into_iter();
-            (0.0, points.map(|point| last.of(point, M::column_at)).collect())
+            let points = self.family.points(component, estimate).into_iter().enumerate();
+            (0.0, points.map(|(column, point)| self.family.column_at(column, point)).collect())
         };
         match density {
             Density::Expected(Objective::Variational) => (0.0, self.family.expected(component)),
@@ -195,6 +215,7 @@ impl<M: CountFamily> Counts<M> {
 impl<M: CountFamily> FromParameters for Counts<M> {
     const ENTRY: Entry = M::ENTRY;
     const NEEDS: Needs = M::NEEDS;
+    const VALUES: bool = M::VALUES;
 
     fn check(parameters: &Parameters) -> Result<()> {
         M::check(parameters)
@@ -206,8 +227,8 @@ impl<M: CountFamily> FromParameters for Counts<M> {
 
     fn build(parameters: &Parameters, frame: Frame) -> Result<Self> {
         let tally = Tally::new(frame.origin.len(), frame.missing);
-        let family = M::build(parameters, frame)?;
-        Ok(Self { tally: Tally { codes: family.codes(), ..tally }, family })
+        let family = M::build(parameters, frame.clone())?;
+        Ok(Self { tally: Tally { codes: family.codes(), ..tally }, family, frame })
     }
 
     fn allowed(parameters: &Parameters) -> Result<Allowed> {
@@ -242,6 +263,10 @@ impl<M: CountFamily> Conjugate for Counts<M> {
         let sums = self.tally.of(units).columns();
         let terms = sums.zip(&columns).map(|((n, s), column)| n * column.constant + s * column.slope);
         Ok(self.family.repeats().sum(terms))
+    }
+
+    fn log_variable_base(&self, mass: f64) -> f64 {
+        self.family.log_variable_base(mass)
     }
 
     fn posterior_parameters(&self, components: &[Sufficient<'_>]) -> Result<Parameters> {
@@ -320,10 +345,11 @@ impl<F: Scalar, M: CountFamily> Scores<F> for Counts<M> {
     }
 
     fn log_base_measures(&self, rows: RowBlock<'_, F>, out: &mut [f64]) {
-        out.fill(0.0);
-        if let Some(base) = self.family.log_base() {
-            base.add(rows, self.tally.origin.len(), out);
-        }
+        self.write_bases(self.family.log_base(), rows, out);
+    }
+
+    fn log_fixed_bases(&self, rows: RowBlock<'_, F>, out: &mut [f64]) {
+        self.write_bases(self.family.log_fixed_base(), rows, out);
     }
 }
 

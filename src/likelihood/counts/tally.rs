@@ -139,6 +139,11 @@ impl<'a> Tallied<'a> {
         Tallied { count: self.count, sums: &self.sums[range], counts: &[] }
     }
 
+    /// Number of rows.
+    pub fn n_rows(self) -> f64 {
+        self.count.max(0.0)
+    }
+
     /// Whether no value is missing.
     pub fn has_all(self) -> bool {
         self.counts.is_empty()

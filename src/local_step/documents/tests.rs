@@ -43,7 +43,7 @@ impl Problem {
             ]),
         };
         let objective = self.objective;
-        Specification { likelihood, process, objective, missing: false, estimated: None, learned: None }
+        Specification { likelihood, process, objective, missing: false, estimated: None, learned: None, values: None }
             .build(vec![0.0; self.n_words])
             .expect("a topic model")
     }

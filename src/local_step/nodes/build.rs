@@ -79,7 +79,7 @@ fn block_sums<F: Scalar>(
     rows.read(list.iter().map(|&row| row as usize), &origin, &mut read);
     let masses = rows.masses(list);
     let mut log_bases = vec![0.0; list.len()];
-    likelihood.log_base_measures(RowBlock::Dense(&read), &mut log_bases);
+    likelihood.log_fixed_bases(RowBlock::Dense(&read), &mut log_bases);
     let mut values: Vec<f64> = read.iter().map(|value| value.to_f64()).collect();
     let first = values[..d].to_vec();
     let equal = values.chunks_exact(d).all(|row| row == first).then_some(first);
@@ -132,7 +132,7 @@ fn joined<F: Scalar>(form: &NodeForm, likelihood: &dyn Likelihood<F>, row: u32, 
     if !form.is_coded(d) && mass > 0.0 {
         let mean: Vec<F> = node.mean.iter().map(|&x| F::from_f64(x)).collect();
         let mut of_mean = [0.0];
-        likelihood.log_base_measures(RowBlock::Dense(&mean), &mut of_mean);
+        likelihood.log_fixed_bases(RowBlock::Dense(&mean), &mut of_mean);
         node.excess = node.log_base - of_mean[0];
     }
     node

@@ -158,7 +158,7 @@ impl<F: Scalar> Units<F> for NodeUnits<'_, F> {
         }
     }
 
-    fn log_base_measures(&self, _: &dyn Likelihood<F>, read: Read<'_, F>, out: &mut [f64]) {
+    fn log_fixed_bases(&self, _: &dyn Likelihood<F>, read: Read<'_, F>, out: &mut [f64]) {
         out.iter_mut().zip(read.units).for_each(|(out, &node)| *out = self.nodes.log_base(node as usize));
     }
 

@@ -173,7 +173,8 @@ impl LabelState {
     pub fn log_joint(&self, field: &Field<'_>, likelihood: &dyn Likelihood<f64>) -> Result<f64> {
         let prior = field.law.log_probability(&self.counts, &self.process);
         let nothing = vec![0.0; likelihood.n_statistics()];
-        let mut total = prior + self.log_base_measure - field.log_volume();
+        let base = self.log_base_measure + likelihood.log_variable_base(field.n_rows() as f64);
+        let mut total = prior + base - field.log_volume();
         for k in self.occupied() {
             total += likelihood.log_marginal(self.component(Some(k), &nothing))?;
         }

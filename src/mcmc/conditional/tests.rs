@@ -71,6 +71,11 @@ fn likelihoods() -> Vec<(Named, Vec<f64>, bool)> {
         (named("KnownCovarianceGaussian", mean.clone()), real.clone(), false),
         (named("KnownCovarianceGaussian", mean), with_holes(&real), true),
         (named("Poisson", [("shape", number(2.0)), ("rate", number(1.5))]), counts.clone(), false),
+        (
+            named("NegativeBinomial", [("dispersion", number(1.7)), ("shape", number(2.0)), ("rate", number(1.5))]),
+            counts.clone(),
+            false,
+        ),
         (named("Multinomial", [("pseudo_counts", vector(vec![0.8, 1.3]))]), counts, false),
         (named("Bernoulli", [("successes", number(1.2)), ("failures", number(0.8))]), flags.clone(), false),
         (named("Categorical", [("pseudo_counts", number(0.9)), ("n_levels", vector(vec![2.0, 2.0]))]), flags, false),

@@ -24,6 +24,7 @@ pub fn specification(likelihood: Named, process: Named) -> Specification {
         missing: false,
         estimated: None,
         learned: None,
+        values: None,
     }
 }
 
@@ -122,7 +123,7 @@ pub fn others(process: &Named, n: usize) -> Vec<Target> {
     let identity = table(2, vec![1.0, 0.1, 0.1, 0.8]);
     let mean = || ("mean", vector(vec![0.3, 0.4]));
     let precision = || ("mean_precision", Value::Number(0.2));
-    let likelihoods: [(Named, &dyn Rows<f64>); 8] = [
+    let likelihoods: [(Named, &dyn Rows<f64>); 9] = [
         (named("ZeroMeanGaussian", [("dof", Value::Number(3.0)), ("scale", identity.clone())]), &real),
         (
             named(
@@ -141,6 +142,7 @@ pub fn others(process: &Named, n: usize) -> Vec<Target> {
         (named("KnownCovarianceGaussian", [("covariance", identity), mean(), precision()]), &real),
         (named("Bernoulli", []), &DenseRows::new(&flags[..], 2)),
         (named("Poisson", []), &counts),
+        (named("NegativeBinomial", []), &counts),
         (named("Categorical", []), &counts),
         (named("Multinomial", []), &counts),
     ];

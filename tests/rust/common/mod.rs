@@ -51,6 +51,7 @@ pub fn specification(likelihood: &str, process: &str, k: usize) -> Specification
     Specification {
         estimated: None,
         learned: None,
+        values: None,
         likelihood: Named { name: likelihood.into(), parameters: Parameters::default() },
         process: Named { name: process.into(), parameters },
         objective: Objective::Variational,
@@ -63,7 +64,8 @@ pub fn model<F: Scalar>(likelihood: &str, process: &str, k: usize, rows: &[F], d
     let table = DenseRows::new(rows, d);
     let asked = demands(likelihood).expect("a name of the registry");
     let rows = TableRows { rows: &table, weights: None };
-    let data = moments(&rows, asked.needs, &asked.domain.into(), false, &Cancel::default()).expect("finite rows");
+    let data =
+        moments(&rows, asked.sought.needs, &asked.domain.into(), false, &Cancel::default()).expect("finite rows");
     let origin = data.mean.iter().map(|&x| F::from_f64(x).to_f64()).collect();
     specification(likelihood, process, k).resolve(&data).expect("defaults").build(origin).expect("defaults")
 }

@@ -143,7 +143,8 @@ fn unit_model(process: &str, values: &[f64]) -> Model<f64> {
     let rows = DenseRows::new(values, 2);
     let asked = demands(name).expect("a name of the registry");
     let rows = TableRows { rows: &rows, weights: None };
-    let data = moments(&rows, asked.needs, &asked.domain.into(), false, &Cancel::default()).expect("finite rows");
+    let data =
+        moments(&rows, asked.sought.needs, &asked.domain.into(), false, &Cancel::default()).expect("finite rows");
     specification.resolve(&data).expect("defaults").build(vec![0.0; 2]).expect("defaults")
 }
 

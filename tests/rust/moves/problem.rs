@@ -104,7 +104,7 @@ impl Problem {
         let asked = demands(case.likelihood).expect("a name of the registry");
         let weights: Option<Vec<f64>> = weights;
         let rows = TableRows { rows: &dense, weights: weights.as_deref() };
-        let data = moments(&rows, asked.needs, &asked.domain.into(), specification.missing, &Cancel::default())
+        let data = moments(&rows, asked.sought.needs, &asked.domain.into(), specification.missing, &Cancel::default())
             .expect("rows of its domain");
         // Sparse rows have no origin.
         let origin = if is_sparse { vec![0.0; dimension] } else { data.mean.clone() };
