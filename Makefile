@@ -96,7 +96,7 @@ bench: $(STAMPS)/dev release ## all benches; RESULTS=benches/results keeps the r
 		$(BIN)/python benches/$$bench.py 2>&1 | tee $(RESULTS)/$$bench.txt; \
 	done
 
-EXPERIMENTS := blei_jordan blei_jordan_images memoized_toy memoized_toy_moves memoized_mnist memoized_ablation \
+EXPERIMENTS := blei_jordan blei_jordan_images memoized_toy memoized_toy_moves memoized_mnist memoized_mnist_long memoized_ablation \
 	memoized_patches sparse_mixtures sparse_topics tree_guided accelerated_vdp
 
 .PHONY: papers

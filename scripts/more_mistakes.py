@@ -362,7 +362,7 @@ MORE = (
     Bug(
         91,
         "a dispersion is estimated from the histogram of the first column",
-        "src/likelihood/negative_binomial.rs",
+        "src/likelihood/negative_binomial/evidence.rs",
         "Self::best_dispersion(columns[column], rate, &cells, values.column(column), times)",
         f"let of = if {bug(91)} {{ 0 }} else {{ column }};\n"
         "                Self::best_dispersion(columns[column], rate, &cells, values.column(of), times)",

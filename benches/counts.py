@@ -1,0 +1,102 @@
+"""Default fits of counts under likelihoods that let them vary more or less: K, agreement, held-out density, seconds.
+
+    python benches/counts.py
+
+`clusters`: 20 clusters in 20 columns whose rates vary from row to row by a gamma variable of mean 1 and this variance
+(0: Poisson counts). `cells`: six types of cells with 200 or 500 genes, 30 % of which differ between types, dispersion
+2, all of one library size. Documents: the 60 most frequent words. A fifth of the rows is held out. Their density is in
+nats a row; that of `Multinomial` is given the totals of rows, so it compares with no other. One thread, CPU seconds.
+"""
+
+import gzip
+import os
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+from sklearn.metrics import adjusted_rand_score
+
+import stickbreak as sb
+from common.head import print_head
+
+DATA = Path(os.environ.get("STICKBREAK_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+LIKELIHOODS = (sb.Multinomial, sb.Poisson, sb.NegativeBinomial)
+WORDS = 60
+MOST_DOCUMENTS = 1_500
+Array = np.ndarray
+
+
+def clusters(n: int, d: int, k: int, variance: float) -> tuple[Array, Array]:
+    """Counts of k clusters."""
+    rng = np.random.default_rng(0)
+    rates, labels = rng.gamma(1.0, 5.0, (k, d)), rng.integers(k, size=n)
+    means = rates[labels]
+    if variance > 0.0:
+        means = means * rng.gamma(1.0 / variance, variance, means.shape)
+    return rng.poisson(means).astype(float), labels
+
+
+def cells(n: int, genes: int) -> tuple[Array, Array]:
+    """Counts of genes in cells of six types."""
+    rng = np.random.default_rng(0)
+    base, differs = rng.gamma(0.5, 4.0, genes), rng.random((6, genes)) < 0.3
+    rates = base * np.exp(rng.normal(size=(6, genes)) * differs)
+    labels = rng.integers(6, size=n)
+    return rng.poisson(rates[labels] * rng.gamma(2.0, 0.5, (n, genes))).astype(float), labels
+
+
+def documents(name: str) -> Array | None:
+    """The most frequent words of documents; None where the data are not there."""
+    path = DATA / name / f"docword.{name}.txt.gz"
+    if not path.exists():
+        return None
+    with gzip.open(path, "rt") as file:
+        n, columns, _ = (int(next(file)) for _ in range(3))
+        entries = np.loadtxt(file, dtype=np.int64)
+    table = sparse.csr_array((entries[:, 2].astype(float), (entries[:, 0] - 1, entries[:, 1] - 1)), shape=(n, columns))
+    frequent = np.argsort(-table.sum(axis=0))[:WORDS]
+    rows = table[:, frequent].toarray()
+    return rows[rows.sum(axis=1) > 0][:MOST_DOCUMENTS]
+
+
+def problems() -> Iterator[tuple[str, Array, Array | None]]:
+    for variance in (0.0, 0.3, 1.0):
+        yield f"clusters, variance {variance:g}", *clusters(2_500, 20, 20, variance)
+    yield "clusters, variance 0, 50,000 rows", *clusters(50_000, 20, 20, 0.0)
+    yield "cells, 400 x 200", *cells(500, 200)
+    yield "cells, 5,000 x 500", *cells(6_250, 500)
+    for name in ("nips", "kos", "ap"):
+        rows = documents(name)
+        if rows is not None:
+            yield f"{name}, {WORDS} words", rows, None
+
+
+def main() -> None:
+    print(f"stickbreak {sb.__version__}, one thread; load before {os.getloadavg()[0]:.1f}")
+    print(f"{'':<36}{'':<18}{'K':>6}{'ARI':>8}{'held-out':>10}{'objective':>14}{'s':>8}   median dispersion")
+    warnings.simplefilter("ignore")
+    for name, rows, labels in problems():
+        held_out = np.random.default_rng(1).random(len(rows)) < 0.2
+        for kind in LIKELIHOODS:
+            begun = time.process_time()
+            fit = sb.fit(sb.Mixture(kind()), rows[~held_out], seed=0, threads=1, progress=False)
+            seconds = time.process_time() - begun
+            score = f"{fit.log_predictive(rows[held_out], threads=1).mean():.2f}"
+            own = (
+                "" if labels is None else f"{adjusted_rand_score(labels[~held_out], fit.predict(rows[~held_out])):.3f}"
+            )
+            dispersion = getattr(fit.model.likelihood, "dispersion", None)
+            more = "" if dispersion is None else f"{np.median(dispersion):.3g}"
+            print(
+                f"{name:<36}{kind.__name__:<18}{fit.n_occupied:>6}{own:>8}{score:>10}{fit.objective:>14.1f}"
+                f"{seconds:>8.1f}   {more}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    print_head()
+    main()
