@@ -373,7 +373,7 @@ MORE = (
         "the histogram is not scaled to the rows seen so far",
         "src/likelihood/negative_binomial.rs",
         "mass / values.mass * of_rows",
-        f"if {bug(92)} {{ of_rows }} else {{ mass / values.mass * of_rows }}",
+        f"if {bug(92)} {{ *of_rows }} else {{ mass / values.mass * of_rows }}",
         "likelihood::negative_binomial",
     ),
     Bug(

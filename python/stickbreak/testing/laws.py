@@ -131,7 +131,8 @@ def check_recomputed_elbo(
     """
     rows = arrays.rows(X)
     weights = options.get("sample_weight")
-    fit = _fit(model, rows, algorithm or Full(max_passes=10, tol=0.0), options)
+    used = algorithm or Full(max_passes=10, tol=0.0)
+    fit, objective = _fit(model, rows, used, options), used.objective
     tolerance = bound_tolerance(fit, rows, weights)
     evaluated = _evaluated(fit, rows, weights)
     if fit.history:  # without a pass, a start may have more components per row than the fit keeps
@@ -139,7 +140,7 @@ def check_recomputed_elbo(
     if fit.n_components > len(rows):  # just after births; no start may have as many
         return
     sparsity = min(fit._state.sparsity, fit.n_components) if fit.bound != "tail" else None
-    chosen = Full(sparsity=sparsity, margin=fit._state.margin, max_passes=1, tol=0.0)
+    chosen = Full(sparsity=sparsity, margin=fit._state.margin, max_passes=1, tol=0.0, objective=objective)
     following = _fit(fit.model, rows, chosen, {"sample_weight": weights, "init": fit})
     if fit.bound == "tail":
         if fit.history:
@@ -147,18 +148,20 @@ def check_recomputed_elbo(
         return
     table = responsibilities_of(fit, rows)
     again: FitOptions = {"sample_weight": weights, "init": table}
-    recomputed = _fit(fit.model, rows, Full(sparsity=None, max_passes=0), again).elbo
+    start = Full(sparsity=None, max_passes=0, objective=objective)
+    recomputed = _fit(fit.model, rows, start, again).elbo
     require_not_below("the bound of the responsibilities", recomputed, evaluated, tolerance)
     sums = _weights(options, len(rows)) @ table
     highest = recomputed
     for n_sorted in (fit.n_components, fit.n_components - 1):
         order = np.append(np.argsort(-sums[:n_sorted], kind="stable"), np.arange(n_sorted, fit.n_components))
         ordered: FitOptions = {"sample_weight": weights, "init": table[:, order]}
-        highest = max(highest, _fit(fit.model, rows, Full(sparsity=None, max_passes=0), ordered).elbo)
+        highest = max(highest, _fit(fit.model, rows, start, ordered).elbo)
     if fit.history:  # without a pass, components are sorted only before the next one
         require_close("the bound after one more pass", following.elbo, highest, tolerance)
     batches = min(3, len(rows))
-    batched = _fit(fit.model, rows, Memoized(batches=batches, sparsity=None, max_passes=0), again)
+    in_batches = Memoized(batches=batches, sparsity=None, max_passes=0, objective=objective)
+    batched = _fit(fit.model, rows, in_batches, again)
     require_close(f"the bound of the responsibilities in {batches} batches", batched.elbo, recomputed, tolerance)
 
 
@@ -457,6 +460,7 @@ def check_laws(
 def _fit(
     model: Mixture, rows: DenseRows, algorithm: Full | Memoized, options: FitOptions, threads: int | None = None
 ) -> Fit:
+    checks.instance("model", model, Mixture, "a Mixture; topic models have check_topics")
     with warnings.catch_warnings():
         # The rows are degenerate on purpose.
         warnings.simplefilter("ignore", SupportWarning)

@@ -161,8 +161,9 @@ def _documents(draw: st.DrawFn, n: int, n_words: int) -> NDArray[np.float64]:
         counts = counts[rng.integers(max(1, n // 3), size=n)]
     elif kind == "empty":
         counts[rng.random(n) < 0.3] = 0.0
-    # Some document has a word.
-    counts[0, 0] += not counts.any()
+    # There are enough words for a few topics.
+    if counts.sum() < n_words:
+        counts[0] += 1.0
     return counts
 
 

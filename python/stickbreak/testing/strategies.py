@@ -195,15 +195,28 @@ def rows(
     ...     assert (X == X[0]).all(axis=0).any()
     >>> test_some_column_is_constant()
     """
-    known = DOMAINS[checks.word("domain", domain, list(DOMAINS))]
+    known = list(DOMAINS[checks.word("domain", domain, list(DOMAINS))])
+    allowed = f"a sequence of words with at least one, among {', '.join(known)}"
+    chosen = (
+        known
+        if kinds is None
+        else [checks.word("kinds", kind, known) for kind in checks.items("kinds", kinds, allowed)]
+    )
+    if not chosen:
+        raise checks.invalid_argument("kinds", "empty", allowed)
+    dtypes = [np.dtype(np.float64), np.dtype(np.float32)]
+    if dtype is not None:
+        if np.dtype(dtype) not in dtypes:
+            raise checks.invalid_argument("dtype", repr(dtype), "float32 or float64")
+        dtypes = [np.dtype(dtype)]
     return _rows(
         st.integers(2, MAX_ROWS) if n is None else st.just(checks.integer("n", n, minimum=1)),
         st.integers(1, MAX_COLUMNS)
         if dimension is None
         else st.just(checks.integer("dimension", dimension, minimum=1)),
         domain,
-        st.sampled_from(list(known) if kinds is None else [checks.word("kinds", kind, list(known)) for kind in kinds]),
-        st.sampled_from([np.dtype(np.float64), np.dtype(np.float32)]) if dtype is None else st.just(np.dtype(dtype)),
+        st.sampled_from(chosen),
+        st.sampled_from(dtypes),
     )
 
 
@@ -343,7 +356,11 @@ def kinds_of(argument: str, kinds: Sequence[type[Any]] | None, base: type[Any]) 
         return [
             kind for kind in base.__subclasses__() if kind._family != "processes" or "weights" in kind._entry["faces"]
         ]
-    for kind in kinds:
-        if not issubclass(kind, base):
-            raise checks.invalid_type(argument, checks.describe(kind), f"a sequence of classes of {base.__name__}")
-    return list(kinds)
+    allowed = f"a sequence of classes of {base.__name__}, with at least one"
+    chosen = checks.items(argument, kinds, allowed)
+    for kind in chosen:
+        if not (isinstance(kind, type) and issubclass(kind, base)):
+            raise checks.invalid_type(argument, checks.describe(kind), allowed)
+    if not chosen:
+        raise checks.invalid_argument(argument, "empty", allowed)
+    return chosen
