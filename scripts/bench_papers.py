@@ -134,14 +134,21 @@ def whole(number: str) -> str:
 
 
 def tree_guided(results: Results) -> Table:
+    """K and its effective draws a second on the toy data; the last log joint, mean (deviation), of larger data."""
     raw = results["papers/tree_guided.txt"]
-    parts = [raw.after("toy, 1300 rows, DirichletProcess(1)"), raw.after("toy, 1300 rows, NGGP"), raw.after("10k, ")]
+    toys = [raw.after("toy, 1300 rows, DirichletProcess(1)"), raw.after("toy, 1300 rows, NGGP")]
+    larger = [raw.after("10k, "), raw.after("nips, ")]
     rows = []
     for name in ("gibbs", "split-merge", "tree-guided, published", "tree-guided, exact"):
-        toy_process, toy_nggp, large = (part.row(name) for part in parts)
-        rows.append([name, toy_process[4], whole(toy_process[5]), toy_nggp[4], whole(toy_nggp[5]), large[3], large[5]])
-    columns = ["", "toy, DP: K", "ESS", "toy, NGGP: K", "ESS", "10,000 rows: log joint", "ESS"]
-    return Table(columns, rows)
+        cells = [name]
+        for part in toys:
+            k, draws = part.find(rf"^{re.escape(name)}  .*\) +([\d.]+) +([\d.]+) ")
+            cells += [k, whole(draws)]
+        for part in larger:
+            score, deviation = part.find(rf"^{re.escape(name)}  .* (-[\d.]+) \( *([\d.]+)\) +[\d.]+ ")
+            cells.append(f"{whole(score)} ({whole(deviation)})")
+        rows.append(cells)
+    return Table(["", "toy, DP: K", "ESS", "toy, NGGP: K", "ESS", "10,000 rows", "NIPS"], rows)
 
 
 def first_scores(results: Results) -> Table:

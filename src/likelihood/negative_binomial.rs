@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::laws::{ColumnLaw, mixed_count};
 use crate::likelihood::counts::{CountFamily, Counts, LEAST, OfColumns, Repeats, Tallied, Tally};
 use crate::likelihood::gamma;
-use crate::likelihood::gamma_evidence::gamma_divergence;
+use crate::likelihood::gamma_evidence::{SHAPES, gamma_divergence};
 use crate::likelihood::{AtPoint, Caution, Draw, Estimate, Frame, FromParameters, Given, RowSource, row_by_row};
 use crate::parallel::map;
 use crate::parameters::{Parameters, Value, table, vector};
@@ -132,7 +132,8 @@ impl FromParameters for Dispersed {
         ],
         parameters: &[
             DISPERSION,
-            Parameter::new("shape", ParameterKind::NumberOrVector(Range::POSITIVE), DefaultValue::Evidence),
+            // Larger ones would lose the digits of the counts.
+            Parameter::new("shape", ParameterKind::NumberOrVector(Range::closed(1e-300, 1e10)), DefaultValue::Evidence),
             RATE,
             PRIOR,
         ],
@@ -151,7 +152,10 @@ impl FromParameters for Dispersed {
         let rate = parameters.number("rate")?.unwrap_or(1.0);
         let overall = data.mean.iter().sum::<f64>() / d as f64;
         let ridge = if overall > 0.0 { 1e-3 * overall } else { 1e-3 };
-        let follow = || data.mean.iter().map(|mean| rate * (mean + ridge)).collect();
+        let follow = || {
+            let within = |mean: &f64| (rate * (mean + ridge)).clamp(SHAPES.least, SHAPES.greatest);
+            data.mean.iter().map(within).collect()
+        };
         let shape = parameters.positives("shape", Some(d))?.unwrap_or_else(follow);
         let dispersion = parameters.numbers(&DISPERSION, Some(d))?.unwrap_or_else(|| vec![START; d]);
         let pairs = [("dispersion", vector(dispersion)), ("shape", vector(shape)), ("rate", Value::Number(rate))];

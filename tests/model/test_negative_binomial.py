@@ -192,3 +192,19 @@ def test_the_table_has_means_and_deviations() -> None:
     own = rows[fit.predict(rows) == 0]
     assert table["mean 0"][0] == pytest.approx(own[:, 0].mean(), rel=0.15)
     assert table["sd 0"][0] == pytest.approx(own[:, 0].std(), rel=0.2)
+
+
+def test_components_combine_by_overlap_alone() -> None:
+    rows, _ = counts(300, 2.0, k=2, d=3)
+    fit = fitted(rows, k=4)
+    clusters = fit.combine(rows)
+    assert 1 <= clusters.n_clusters <= fit.n_components
+    assert len(fit.predict(rows)) == len(clusters.predict(rows))
+
+
+def test_large_means_have_shapes_that_can_be_estimated() -> None:
+    rng = np.random.default_rng(0)
+    rows = np.round(rng.gamma(4.0, 2.5e9, (300, 1)))
+    likelihood = fitted(rows, k=1).model.likelihood
+    assert likelihood.shape[0] <= 1e9
+    assert likelihood.dispersion[0] != 2.0

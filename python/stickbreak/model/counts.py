@@ -168,7 +168,10 @@ class NegativeBinomial(Likelihood):
     `Fit.components` has the posterior of each component, `shape` (K, D) and `rate` (K,) (with missing values (K, D)):
     the expected count is :math:`\rho a / (\rho b - 1)`, infinite if :math:`\rho b \le 1`. `Fit.point_estimates` has
     it under the name "mean"; where it is infinite, the count at the expected probability, :math:`a / b`. Counts above
-    4,096 enter the estimate of the dispersion in groups that differ by less than 0.05 %.
+    4,096 enter the estimate of the dispersion in groups that differ by less than 0.05 %. Counts above :math:`10^8` lose
+    digits: use logarithms and a Gaussian. A dispersion far below 0.1 may not be found, and clusters break; give it.
+    Under the objectives "map" and "ml" it stays at 2 unless you give it; "map" is the mode of :math:`p`,
+    :math:`\theta = \rho (a - 1) / (\rho b - 1)`.
 
     Examples
     --------

@@ -266,7 +266,7 @@ class Densities(Fitted):
 
         The marginals of a component have a closed form (mathematics 6.4). For `Gaussian`, `ZeroMeanGaussian` and
         `SphericalGaussian` they are Student t, for `KnownCovarianceGaussian` normal. The columns of `DiagonalGaussian`,
-        `Bernoulli`, `Poisson` and `Categorical` are independent given the component.
+        `Bernoulli`, `Poisson`, `NegativeBinomial` and `Categorical` are independent given the component.
 
         Parameters
         ----------

@@ -219,7 +219,8 @@ class Fitted:
         - "row_numbers": columns that hold row numbers.
 
         "overdispersed" and the last seven are based on a sample of up to 10,000 rows; for data read in blocks, on the
-        first block.
+        first block. Sparse rows are not looked at. Where a `Poisson` has broken overdispersed clusters into small ones,
+        counts within components may look like Poisson counts.
 
         Returns
         -------

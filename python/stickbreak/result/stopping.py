@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from stickbreak.model.counts import NegativeBinomial
 from stickbreak.result.dip import critical_dip, dip
 
 Array = NDArray[np.float64]
@@ -87,8 +88,8 @@ CHOSEN = Constants()
 
 
 def moments(estimates: dict[str, Array], likelihood: Any) -> Moments | None:
-    """Return the moments of components, or None if they have no means of their own."""
-    if "mean" not in estimates:
+    """Return the moments of components, or None if rows are no real numbers."""
+    if "mean" not in estimates or isinstance(likelihood, NegativeBinomial):
         return None
     means = estimates["mean"]
     unit = np.eye(means.shape[1])
