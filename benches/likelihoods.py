@@ -83,6 +83,12 @@ def codes(n: int) -> tuple[NDArray[np.float64], Labels]:
     return (rng.random((n, D, 1)) > ends[labels]).sum(2).astype(float), mixed_up(labels, rng)
 
 
+def mixed(n: int) -> tuple[NDArray[np.float64], Labels]:
+    """Half of the columns real, a quarter counts and a quarter codes, of the same clusters."""
+    (real, labels), (whole, _), (levels, _) = gaussian(n), counts(n), codes(n)
+    return np.column_stack([real[:, : D // 2], whole[:, : D // 4], levels[:, : D - D // 2 - D // 4]]), labels
+
+
 def documents(n: int) -> tuple[scipy.sparse.csr_array, Labels]:
     """Bags of 100 words; those that come twice share an entry."""
     rng = np.random.default_rng(0)
@@ -101,6 +107,15 @@ def documents(n: int) -> tuple[scipy.sparse.csr_array, Labels]:
 
 def dense(factor: int) -> Callable[[Any], float]:
     return lambda rows: factor * rows.shape[1]
+
+
+# Columns of real numbers, counts and codes.
+REAL, COUNTS, CODES = np.split(np.arange(D), [D // 2, D // 2 + D // 4])
+BLOCKS = {
+    tuple(REAL.tolist()): sb.DiagonalGaussian(),
+    tuple(COUNTS.tolist()): sb.NegativeBinomial(),
+    tuple(CODES.tolist()): sb.Categorical(),
+}
 
 
 def triangle(rows: Any) -> float:
@@ -124,6 +139,7 @@ PROBLEMS = (
     Problem("Categorical", sb.Categorical(), codes, dense(1)),
     Problem("Poisson", sb.Poisson(), counts, dense(2)),
     Problem("NegativeBinomial", sb.NegativeBinomial(), counts, dense(2)),
+    Problem("Columns", sb.Columns(BLOCKS), mixed, dense(2)),
 )
 
 

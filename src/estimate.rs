@@ -33,7 +33,7 @@ pub fn estimate<F: Scalar>(
     cancel: &Cancel,
 ) -> Result<(Specification, Option<Fitted>)> {
     let Named { name, parameters } = &specification.likelihood;
-    let is_complete = likelihood::estimated(name, parameters).is_empty();
+    let is_complete = likelihood::estimated(name, parameters)?.is_empty();
     let is_varied = differ(rows);
     if is_complete && !(always && is_varied) {
         return Ok((specification.clone().without_cells()?, None));

@@ -2,7 +2,7 @@
 
 use crate::elbo::{of_tail, variable_base};
 use crate::error::Result;
-use crate::likelihood::{Caution, GUARD, Given, Loosening};
+use crate::likelihood::{Caution, Evidence, GUARD, Given, Loosening};
 use crate::model::Model;
 use crate::parallel::{map, over_components, try_map};
 use crate::simd::Scalar;
@@ -96,8 +96,8 @@ fn raised<F: Scalar>(model: &Model<F>, summary: &Summary, turns: usize, least: f
 /// [`crate::Error::InvalidArgument`] for invalid parameters, which would be a bug.
 pub fn unsure<F: Scalar>(model: &Model<F>, summary: &Summary) -> Result<Model<F>> {
     let Some(estimated) = &model.base.estimated else { return Ok(model.clone()) };
-    let cautions = model.likelihood.evidence().map_or(&[][..], |evidence| evidence.cautions());
-    let has = |name: &str, wanted| cautions.iter().any(|(other, caution)| *other == name && *caution == wanted);
+    let cautions = model.likelihood.evidence().map_or_else(Vec::new, Evidence::cautions);
+    let has = |name: &str, wanted| cautions.iter().any(|(other, caution)| other == name && *caution == wanted);
     let free = estimated.free.iter().filter(|name| !has(name, Caution::Kept)).cloned().collect();
     let start = model.with_base(estimated.start.clone())?;
     let found = raise(&start.estimating(free), summary).map_or(start, |(found, _)| found);

@@ -1,6 +1,7 @@
 //! What fits and samplers both ask of data before work starts: rows that the likelihood takes, their moments, the
 //! coordinates in which the model sees them, and the parameters that follow from them.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -46,10 +47,11 @@ pub(crate) fn survey<F: Scalar>(
     rows: &dyn Dataset<F>,
     cancel: &Cancel,
 ) -> Result<Moments> {
-    let demands = likelihood::demands(&specification.likelihood.name)?;
+    let Named { name, parameters } = &specification.likelihood;
+    let demands = likelihood::demands(name, parameters)?;
     let (allowed, missing) = (specification.allowed()?, specification.missing);
     rows.watch(specification.allowed()?, missing);
-    let resolution = demands.sought.resolution && specification.seeks_resolution();
+    let resolution = demands.sought.resolution && specification.seeks_resolution()?;
     all_moments(rows, Sought { resolution, ..demands.sought }, &allowed, missing, cancel)
 }
 
@@ -81,7 +83,7 @@ impl Grounds {
         complete: Complete,
         cancel: &Cancel,
     ) -> Result<Self> {
-        let Informative { coordinates, lacks_rows } = match earlier {
+        let Informative { coordinates, lacks_rows, .. } = match earlier {
             Some(earlier) => of_earlier(earlier, rows, data, cancel)?,
             None => of_moments(specification, rows, data, cancel)?,
         };
@@ -147,10 +149,9 @@ fn of_moments<F: Scalar>(
     data: &Moments,
     cancel: &Cancel,
 ) -> Result<Informative> {
-    let Named { name, parameters } = &specification.likelihood;
-    let entry = likelihood::entry(name)?;
-    let about_zero = entry.domain == Some(Domain::Centred);
-    let mut found = informative::<F>(data, entry.freedom, about_zero)?;
+    // What columns that depend on others add to the volume of a row depends on which values it has.
+    let most = if specification.missing { Freedom::Columns } else { Freedom::Subspace };
+    let mut found = informative_of_parts::<F>(specification, data, most)?;
     if !found.coordinates.dependents().is_empty() {
         // An extreme outlier makes any two columns look linearly dependent.
         let first = rows.pick(&(0..rows.n_rows().min(FIRST_ROWS) as u32).collect::<Vec<_>>())?;
@@ -158,10 +159,7 @@ fn of_moments<F: Scalar>(
     }
     // A few rows off the subspace add little to the moments but would have no density.
     if !found.coordinates.dependents().is_empty() && !strays_of(rows, &found.coordinates, cancel)?.units.is_empty() {
-        found = informative::<F>(data, Freedom::Columns, about_zero)?;
-    }
-    if likelihood::fills_directions(name, parameters, &found.coordinates)? {
-        found = with_rows(Coordinates::in_units(data, entry.freedom, about_zero));
+        found = informative_of_parts::<F>(specification, data, Freedom::Columns)?;
     }
     if specification.missing {
         // With missing values, the volume factor of a row would depend on which values are present.
@@ -170,9 +168,39 @@ fn of_moments<F: Scalar>(
     Ok(found)
 }
 
+/// Coordinates with at most some freedom, each part of the likelihood having its own.
+fn informative_of_parts<F: Scalar>(
+    specification: &Specification,
+    data: &Moments,
+    most: Freedom,
+) -> Result<Informative> {
+    let Named { name, parameters } = &specification.likelihood;
+    let mut all = Vec::new();
+    for part in likelihood::members(name, parameters)? {
+        let own = part.columns.as_ref().map_or(Cow::Borrowed(data), |columns| Cow::Owned(data.of_columns(columns)));
+        let (freedom, about_zero) = (part.entry.freedom, part.entry.domain == Some(Domain::Centred));
+        let mut found = informative::<F>(&own, freedom.min(most), about_zero)?;
+        if likelihood::fills_directions(part.entry, &part.parameters(parameters), &found.coordinates) {
+            found = with_rows(Coordinates::in_units(&own, freedom, about_zero));
+        }
+        let Some(columns) = part.columns else { return Ok(found) };
+        all.push((columns, found));
+    }
+    // A block of constant columns says nothing beside others.
+    if all.iter().any(|(_, found)| found.varies) {
+        for (columns, found) in all.iter_mut().filter(|(_, found)| !found.varies) {
+            let value = |&j: &usize| if data.least[j] == data.most[j] { data.least[j] } else { data.mean[j] };
+            found.coordinates = Coordinates::nothing(columns.iter().map(value).collect());
+        }
+    }
+    let lacks_rows = all.iter().any(|(_, found)| found.lacks_rows);
+    let blocks: Vec<_> = all.into_iter().map(|(columns, found)| (columns, found.coordinates)).collect();
+    Ok(Informative { coordinates: Coordinates::of_blocks(&blocks), lacks_rows, varies: true })
+}
+
 /// Coordinates for which there are enough rows.
 fn with_rows(coordinates: Coordinates) -> Informative {
-    Informative { coordinates, lacks_rows: false }
+    Informative { coordinates, lacks_rows: false, varies: true }
 }
 
 /// The median absolute deviation of a column, scaled to a standard deviation; 0 if most values are equal.
@@ -214,7 +242,7 @@ pub(crate) fn off_support(argument: &str, columns: &BTreeSet<usize>) -> Error {
 
 /// Checks that the likelihood takes rows of this form.
 pub(crate) fn check_form(specification: &Specification, sparse: bool) -> Result<()> {
-    let demands = likelihood::demands(&specification.likelihood.name)?;
+    let demands = likelihood::demands(&specification.likelihood.name, &specification.likelihood.parameters)?;
     let refuse = |argument: &str, what: &str, reason: &str, allowed: &str| {
         let found = format!("{what} for {}", specification.likelihood.name);
         Err(Error::not_supported(argument, found, reason, allowed))

@@ -103,7 +103,7 @@ impl Specification {
         let Named { name, parameters: given } = &self.likelihood;
         self.check_resolution()?;
         let ruled = self.by_rule(data)?;
-        let free = if self.can_estimate()? { likelihood::estimated(name, given) } else { Vec::new() };
+        let free = if self.can_estimate()? { likelihood::estimated(name, given)? } else { Vec::new() };
         let start = || ruled.likelihood.parameters.clone();
         let estimated = (!free.is_empty()).then(|| Estimated { free, start: start() });
         Ok(Self { estimated, ..ruled })
@@ -116,20 +116,27 @@ impl Specification {
     /// [`crate::Error::InvalidArgument`] naming the parameter.
     pub fn by_rule(&self, data: &Moments) -> Result<Self> {
         let Named { name, parameters: given } = &self.likelihood;
-        let mut parameters = likelihood::resolve(name, given, data)?;
-        parameters.0.insert(PRIOR.name.to_owned(), given.0.get(PRIOR.name).cloned().unwrap_or(Value::Absent));
-        Ok(Self { values: data.values.clone(), ..self.with_base(parameters) })
+        Ok(Self { values: data.values.clone(), ..self.with_base(likelihood::resolve(name, given, data)?) })
     }
 
     /// Whether the resolution of columns is to be found in the data: the objective is variational, and no resolution is
     /// given.
-    pub fn seeks_resolution(&self) -> bool {
-        self.objective == Objective::Variational && self.likelihood.parameters.is_absent(RESOLUTION.name)
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for an unknown likelihood.
+    pub fn seeks_resolution(&self) -> Result<bool> {
+        let Named { name, parameters } = &self.likelihood;
+        let sought = likelihood::resolutions(name, parameters)?.iter().any(|name| parameters.is_absent(name));
+        Ok(self.objective == Objective::Variational && sought)
     }
 
     /// Refuses a resolution with point estimates, whose density is defined for rows and not for cells.
     fn check_resolution(&self) -> Result<()> {
-        let given = self.likelihood.parameters.numbers(&RESOLUTION, None)?.unwrap_or_default();
+        let Named { name, parameters } = &self.likelihood;
+        let mut given = Vec::new();
+        for part in likelihood::members(name, parameters)? {
+            given.extend(part.parameters(parameters).numbers(&RESOLUTION, None)?.unwrap_or_default());
+        }
         if self.objective == Objective::Variational || given.iter().all(|width| *width == 0.0) {
             return Ok(());
         }
@@ -153,10 +160,10 @@ impl Specification {
     /// # Errors
     /// [`Error::InvalidArgument`] for an unknown likelihood.
     pub fn without_cells(self) -> Result<Self> {
-        if !likelihood::demands(&self.likelihood.name)?.sought.resolution {
-            return Ok(self);
+        let mut parameters = self.likelihood.parameters.clone();
+        for name in likelihood::resolutions(&self.likelihood.name, &parameters)? {
+            parameters.0.insert(name, Value::Number(0.0));
         }
-        let parameters = self.likelihood.parameters.with([(RESOLUTION.name, Value::Number(0.0))]);
         Ok(self.with_base(parameters))
     }
 
@@ -166,7 +173,7 @@ impl Specification {
     /// [`Error::InvalidArgument`] for names that cannot be estimated, or invalid values.
     pub fn set_estimated(&mut self, free: Vec<String>, values: Parameters) -> Result<()> {
         let Named { name, parameters } = &self.likelihood;
-        let known = likelihood::estimated(name, &Parameters::default());
+        let known = likelihood::estimable(name, parameters)?;
         if let Some(other) = free.iter().find(|other| !known.contains(other) || values.is_absent(other)) {
             return Err(Error::invalid("estimated", format!("{other:?}"), format!("among {}", known.join(", "))));
         }

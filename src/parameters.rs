@@ -157,6 +157,7 @@ impl Parameters {
                 ParameterKind::Integer { .. } => self.optional_integer(parameter).map(drop),
                 ParameterKind::Word(_) => self.word(parameter).map(drop),
                 ParameterKind::Flag => self.flag(parameter).map(drop),
+                ParameterKind::Blocks => self.text(name, "").map(drop),
             }?;
         }
         Ok(())

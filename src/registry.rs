@@ -122,6 +122,8 @@ pub enum ParameterKind {
     Word(&'static [&'static str]),
     /// True or false; 1 or 0 in the core.
     Flag,
+    /// Likelihoods by blocks of columns.
+    Blocks,
 }
 
 /// Numbers from `least` to `greatest`. Other parameters or the data may rule out some of them; numbers outside are
@@ -261,6 +263,7 @@ impl ParameterKind {
             Self::Integer { .. } => "integer",
             Self::Word(_) => "word",
             Self::Flag => "flag",
+            Self::Blocks => "blocks",
         }
     }
 

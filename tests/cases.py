@@ -106,7 +106,23 @@ def cases(draw: st.DrawFn, *, min_rows: int = 2, **fixed: Any) -> Case:
 
 def component(fit: sb.Fit, index: int) -> dict[str, Array]:
     """Return the arrays of one component, without their first axis."""
-    return {name: np.asarray(values[index]) for name, values in fit.components.items()}
+    return of_component(fit.components, index)
+
+
+def flat(values: dict[str, Any]) -> dict[str, Any]:
+    """Return arrays by name, those of blocks of columns by the names of both."""
+    found: dict[str, Any] = {}
+    for name, own in values.items():
+        found |= {f"{name}.{key}": array for key, array in own.items()} if isinstance(own, dict) else {name: own}
+    return found
+
+
+def of_component(values: dict[str, Any], index: int) -> dict[str, Any]:
+    """Return the arrays of one component, without their first axis; of every block, for blocks."""
+    return {
+        name: of_component(own, index) if isinstance(own, dict) else np.asarray(own[index])
+        for name, own in values.items()
+    }
 
 
 def globals_of(fit: sb.Fit, mass: float | None = None, *, with_missing: bool = False) -> oracle.Globals:

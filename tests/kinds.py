@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import stickbreak as sb
-from oracles import discrete, gaussians, missing, models, sticks
+from oracles import columns, discrete, gaussians, missing, models, sticks
 from oracles import variational as oracle
 from oracles.models import Array, Likelihood, Process
-from stickbreak.testing.generators import CODES, clustered_rows, positive_definite
+from stickbreak.testing.generators import CODES, clustered_rows, mixed_columns, mixed_rows, positive_definite
 
 Generator = np.random.Generator
 Arguments = dict[str, Any]
@@ -115,7 +115,43 @@ def draw_negative_binomial(rng: Generator, dimension: int, with_mode: bool) -> A
     return draw_poisson(rng, dimension, with_mode) | {"dispersion": dispersion, "rate": rate}
 
 
+# What draws the arguments of each kind of column of mixed rows, by the kinds of the real columns.
+MIXED = {"counts": "negative_binomial", "codes": "categorical"}
+
+
+def draw_columns(real: str) -> Callable[[Generator, int, bool], Arguments]:
+    """Return what draws blocks with this likelihood of the real columns."""
+
+    def draw(rng: Generator, dimension: int, with_mode: bool) -> Arguments:
+        blocks = {}
+        for kind, places in mixed_columns(dimension).items():
+            # In another order than in the data.
+            block = tuple(reversed(places))
+            blocks[block] = make_likelihood(MIXED.get(kind, real), rng, len(block), with_mode=with_mode)
+        return {"blocks": blocks}
+
+    return draw
+
+
+def oracle_of_columns(filled: Any, *, with_missing: bool = False) -> Any:
+    """Return the oracle of blocks, which are kinds by themselves."""
+    blocks = []
+    for block, own in filled._positions():
+        kind = LIKELIHOODS[kind_of_likelihood(own)]
+        made = kind.with_holes(own) if with_missing and kind.with_holes else kind.to_oracle(own)
+        blocks.append((block, made))
+    return columns.MissingColumns(blocks) if with_missing else columns.Columns(blocks)
+
+
 LIKELIHOODS: dict[str, LikelihoodKind] = {
+    "columns": LikelihoodKind("Columns", draw_columns("gaussian"), oracle_of_columns, domain="mixed"),
+    "columns_with_holes": LikelihoodKind(
+        "Columns",
+        draw_columns("diagonal"),
+        oracle_of_columns,
+        domain="mixed",
+        with_holes=lambda filled: oracle_of_columns(filled, with_missing=True),
+    ),
     "gaussian": LikelihoodKind(
         "Gaussian",
         draw_gaussian,
@@ -289,7 +325,14 @@ OF_COLUMNS = [name for name in MARGINALISING if not name.startswith("known_covar
 # Of these, likelihoods whose columns share no parameter.
 OF_SEPARATE_COLUMNS = [name for name in OF_COLUMNS if name != "spherical"]
 
+# Likelihoods of all columns at once, as trees and the names of single columns need them.
+OF_ALL_COLUMNS = [name for name, kind in LIKELIHOODS.items() if kind.domain != "mixed"]
+
 every_likelihood = pytest.mark.parametrize("likelihood", LIKELIHOODS)
+every_one_of_all_columns = pytest.mark.parametrize("likelihood", OF_ALL_COLUMNS)
+every_marginalising_one = pytest.mark.parametrize(
+    "likelihood", [name for name in MARGINALISING if name in OF_ALL_COLUMNS]
+)
 every_process = pytest.mark.parametrize("process", PROCESSES)
 every_marginalising = pytest.mark.parametrize("likelihood", MARGINALISING)
 
@@ -315,6 +358,8 @@ def make_rows(name: str, rng: Generator, n: int, dimension: int, n_clusters: int
     """Return overlapping clusters in the domain of a likelihood, so that responsibilities are neither hard nor flat."""
     real = clustered_rows(rng, n, dimension, n_clusters)
     domain = LIKELIHOODS[name].domain
+    if domain == "mixed":
+        return mixed_rows(rng, real)
     if domain == "counts":
         return rng.poisson(np.exp(np.clip(real / 2, -2.0, 2.0))).astype(float)
     if domain == "codes":
@@ -338,6 +383,9 @@ def kind_of_likelihood(likelihood: Any) -> str:
         return "spherical_product"
     if public_name == "KnownCovarianceGaussian" and np.ndim(likelihood.mean_precision) == 2:
         return "known_covariance_general"
+    if public_name == "Columns":
+        full = any(isinstance(own, sb.Gaussian) for own in likelihood.blocks.values())
+        return "columns" if full else "columns_with_holes"
     return next(name for name, kind in LIKELIHOODS.items() if kind.public == public_name)
 
 

@@ -91,7 +91,7 @@ impl<'a, F: Scalar> State<'a, F> {
         let rows = DenseRows::new(&data.rows, sizes.d);
         let cancel = Cancel::default();
         let units = RowUnits::all(&rows, None);
-        let asked = demands("Gaussian").expect("a name of the registry");
+        let asked = demands("Gaussian", &Parameters::default()).expect("a name of the registry");
         let found = moments(
             &TableRows { rows: &rows, weights: None },
             asked.sought.needs,

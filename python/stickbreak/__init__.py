@@ -41,6 +41,7 @@ from stickbreak.errors import (
 )
 from stickbreak.io.docword import read_docword
 from stickbreak.model.beta import Beta
+from stickbreak.model.columns import Columns
 from stickbreak.model.counts import Bernoulli, Categorical, Multinomial, NegativeBinomial, Poisson
 from stickbreak.model.gamma import Gamma
 from stickbreak.model.likelihoods import (
@@ -100,6 +101,7 @@ __all__ = [
     "CheckpointError",
     "Clusters",
     "CollapsedGibbs",
+    "Columns",
     "ConvergenceWarning",
     "ConversionWarning",
     "CredibleBall",

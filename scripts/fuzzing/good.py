@@ -194,6 +194,7 @@ GOOD: dict[str, Maker] = {
     "coefficient": _FLAG,
     "concentration": _one_of(0.5, 2, sb.Gamma(1.0, 2.0)),
     "sticks": _one_of(None, (2.0, 3.0), [0.5, 1]),
+    "blocks": _one_of({(0, 1): sb.Gaussian()}, {0: sb.Poisson(), 1: sb.DiagonalGaussian()}),
     "covariance": _square,
     "discount": _one_of(0.1, 0.5, 0.9, sb.Beta(1.0, 2.0)),
     "dof": _one_of(None, 3.0, 7),

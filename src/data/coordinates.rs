@@ -8,7 +8,7 @@ use crate::linalg::{cholesky, solve_lower};
 use crate::real::Real;
 
 /// The changes of columns under which a likelihood remains the same model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Freedom {
     /// None: columns are not changed.
     Fixed,
@@ -87,6 +87,55 @@ impl Coordinates {
     pub(super) fn restricted(self, kept: &[usize], centre: Vec<f64>, dependents: Vec<Dependent>) -> Self {
         let units = kept.iter().map(|&j| self.units[j]).collect();
         Self::of(kept.to_vec(), units, centre, dependents)
+    }
+
+    /// Coordinates that leave out all columns, which have these values.
+    #[must_use]
+    pub fn nothing(values: Vec<f64>) -> Self {
+        Self::of(Vec::new(), Vec::new(), values, Vec::new())
+    }
+
+    /// Joins the coordinates of blocks, which name their columns of the data.
+    #[must_use]
+    pub fn of_blocks(blocks: &[(Vec<usize>, Self)]) -> Self {
+        let mut kept: Vec<(usize, f64)> = Vec::new();
+        for (columns, own) in blocks {
+            kept.extend(own.kept.iter().zip(&own.units).map(|(&place, &unit)| (columns[place], unit)));
+        }
+        kept.sort_unstable_by_key(|(column, _)| *column);
+        let (kept, units): (Vec<usize>, Vec<f64>) = kept.into_iter().unzip();
+        let mut centre = vec![0.0; blocks.iter().map(|(columns, _)| columns.len()).sum()];
+        let mut dependents = Vec::new();
+        for (columns, own) in blocks {
+            columns.iter().zip(&own.centre).for_each(|(&column, &value)| centre[column] = value);
+            for dependent in &own.dependents {
+                let mut slopes = vec![0.0; kept.len()];
+                for (&place, &slope) in own.kept.iter().zip(&dependent.slopes) {
+                    if let Ok(position) = kept.binary_search(&columns[place]) {
+                        slopes[position] = slope;
+                    }
+                }
+                dependents.push(Dependent { column: columns[dependent.column], slopes, ..*dependent });
+            }
+        }
+        dependents.sort_unstable_by_key(|dependent| dependent.column);
+        Self::of(kept, units, centre, dependents)
+    }
+
+    /// The coordinates of a block of columns on which no other column depends.
+    #[must_use]
+    pub fn of_columns(&self, columns: &[usize]) -> Self {
+        let place = |column: usize| self.kept.binary_search(&column).ok();
+        let positions: Vec<usize> = columns.iter().filter_map(|&column| place(column)).collect();
+        let kept = (0..columns.len()).filter(|&index| place(columns[index]).is_some()).collect();
+        let of = |(index, column): (usize, &usize)| {
+            let dependent = self.dependents.iter().find(|dependent| dependent.column == *column)?;
+            let slopes = positions.iter().map(|&position| dependent.slopes[position]).collect();
+            Some(Dependent { column: index, slopes, ..*dependent })
+        };
+        let dependents = columns.iter().enumerate().filter_map(of).collect();
+        let units = positions.iter().map(|&position| self.units[position]).collect();
+        Self::of(kept, units, columns.iter().map(|&column| self.centre[column]).collect(), dependents)
     }
 
     /// Builds coordinates from the parts stored in a file.

@@ -27,6 +27,8 @@ pub struct Informative {
     pub coordinates: Coordinates,
     /// Whether there are too few rows to span all columns. Columns are not treated as dependent for this reason.
     pub lacks_rows: bool,
+    /// Whether any column varies.
+    pub varies: bool,
 }
 
 /// The power of two closest in ratio to a standard deviation; 1 if that is zero.
@@ -63,7 +65,7 @@ pub fn informative<F: Real>(data: &Moments, freedom: Freedom, about_zero: bool) 
     let whole = Coordinates::in_units(data, freedom, about_zero);
     let single = F::NAME == "float32";
     if !matches!(freedom, Freedom::Columns | Freedom::Subspace) {
-        return Ok(Informative { coordinates: whole, lacks_rows: false });
+        return Ok(Informative { coordinates: whole, lacks_rows: false, varies: true });
     }
     let share = if single { CONSTANT.1 } else { CONSTANT.0 };
     let is_constant = |j: usize| {
@@ -76,7 +78,7 @@ pub fn informative<F: Real>(data: &Moments, freedom: Freedom, about_zero: bool) 
         varying.extend((0..data.dimension()).find(|&j| data.least[j] == data.most[j] && data.mean[j] != 0.0));
     }
     if varying.is_empty() {
-        return Ok(Informative { coordinates: whole, lacks_rows: false });
+        return Ok(Informative { coordinates: whole, lacks_rows: false, varies: false });
     }
     let (mut lacks_rows, mut kept) = (false, varying.clone());
     if freedom == Freedom::Subspace && varying.len() > 1 {
@@ -100,7 +102,7 @@ pub fn informative<F: Real>(data: &Moments, freedom: Freedom, about_zero: bool) 
     let point = |j: usize| if about_zero && !is_constant(j) { 0.0 } else { data.mean[j] };
     let centre = (0..data.dimension()).map(|j| if data.least[j] == data.most[j] { data.least[j] } else { point(j) });
     let coordinates = whole.restricted(&kept, centre.collect(), dependents);
-    Ok(Informative { coordinates, lacks_rows })
+    Ok(Informative { coordinates, lacks_rows, varies: true })
 }
 
 /// Second moments of columns in units of their standard deviations, about the means or about zero.

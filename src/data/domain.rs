@@ -18,6 +18,8 @@ pub enum Domain {
     Binary,
     /// Integer codes from 0 of a column's levels.
     Codes,
+    /// Finite numbers, of which each column may allow fewer.
+    Mixed,
 }
 
 /// Maximum number of levels of a column. A column with more is taken for identifiers rather than codes.
@@ -30,7 +32,7 @@ impl Domain {
     /// Whether the domain contains the value.
     pub fn has(self, value: f64) -> bool {
         match self {
-            Self::Real | Self::Centred => value.is_finite(),
+            Self::Real | Self::Centred | Self::Mixed => value.is_finite(),
             Self::Counts => (0.0..=MOST).contains(&value) && value.fract() == 0.0,
             Self::Binary => value == 0.0 || value == 1.0,
             Self::Codes => (0.0..f64::from(MOST_LEVELS)).contains(&value) && value.fract() == 0.0,
@@ -45,13 +47,14 @@ impl Domain {
             Self::Counts => "counts",
             Self::Binary => "binary",
             Self::Codes => "codes",
+            Self::Mixed => "mixed",
         }
     }
 
     /// Description of the allowed values, for error messages.
     pub fn allowed(self) -> &'static str {
         match self {
-            Self::Real | Self::Centred => "finite",
+            Self::Real | Self::Centred | Self::Mixed => "finite",
             Self::Counts => "whole numbers from 0 to 2^53",
             Self::Binary => "0 or 1 everywhere",
             Self::Codes => "integer codes from 0, below 2^20",
@@ -74,21 +77,64 @@ impl Domain {
 /// Allowed values of each column of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Allowed {
-    domain: Domain,
-    /// Number of levels of each column, or one number for all columns; empty if unknown.
+    /// The domain of each column, or one of all columns.
+    domains: Vec<Domain>,
+    /// Number of levels of each column, or one number for all columns; empty if unknown, 0 for a column without.
     levels: Vec<u32>,
+    /// Columns of which a row has all or none.
+    whole: Vec<Vec<usize>>,
 }
 
 impl From<Domain> for Allowed {
     fn from(domain: Domain) -> Self {
-        Self { domain, levels: Vec::new() }
+        Self { domains: vec![domain], levels: Vec::new(), whole: Vec::new() }
     }
 }
 
 impl Allowed {
     /// Codes below the number of levels of each column.
     pub fn codes(levels: Vec<u32>) -> Self {
-        Self { domain: Domain::Codes, levels }
+        Self { domains: vec![Domain::Codes], levels, whole: Vec::new() }
+    }
+
+    /// What blocks of columns allow; a row may lack single values of a block, or only all of them.
+    pub fn of_blocks(blocks: &[(Vec<usize>, Self, bool)]) -> Self {
+        let d = blocks.iter().map(|(columns, ..)| columns.len()).sum();
+        let mut all = Self { domains: vec![Domain::Real; d], levels: Vec::new(), whole: Vec::new() };
+        if blocks.iter().any(|(_, allowed, _)| !allowed.levels.is_empty()) {
+            all.levels = vec![0; d];
+        }
+        for (columns, allowed, is_whole) in blocks {
+            for (index, &column) in columns.iter().enumerate() {
+                all.domains[column] = allowed.domain(index);
+                if let Some(levels) = allowed.levels(index) {
+                    all.levels[column] = levels;
+                }
+            }
+            if *is_whole {
+                all.whole.push(columns.clone());
+            }
+        }
+        all
+    }
+
+    /// Refuses a row that lacks some columns of which it has to have all or none. Without `missing`, every missing
+    /// value is refused elsewhere.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] naming the position.
+    pub fn check_holes<F: Real>(&self, argument: &str, row: &[F], number: usize, missing: bool) -> Result<()> {
+        let is_hole = |column: &&usize| row[**column].is_nan();
+        for columns in self.whole.iter().filter(|_| missing) {
+            if let Some(hole) = columns.iter().find(is_hole)
+                && !columns.iter().all(|column| is_hole(&column))
+            {
+                let found = format!("NaN in row {number}, column {hole}");
+                let allowed = "finite, because the likelihood of its block needs all columns of the block or none";
+                return Err(Error::invalid(argument, found, allowed));
+            }
+        }
+        Ok(())
     }
 
     /// Checks a value at a position.
@@ -99,7 +145,7 @@ impl Allowed {
         if self.has(value.to_f64(), column) {
             return Ok(());
         }
-        self.domain.check(argument, value, row, column)?;
+        self.domain(column).check(argument, value, row, column)?;
         let levels = self.levels(column).unwrap_or_default();
         let allowed = format!("a code from 0 to {}: that column has {levels} levels", levels.saturating_sub(1));
         Err(Error::invalid(argument, format!("{} in row {row}, column {column}", Plain(value)), allowed))
@@ -107,16 +153,26 @@ impl Allowed {
 
     /// Whether a value is allowed in a column.
     pub fn has(&self, value: f64, column: usize) -> bool {
-        self.domain.has(value) && self.levels(column).is_none_or(|levels| value < f64::from(levels))
+        self.domain(column).has(value) && self.levels(column).is_none_or(|levels| value < f64::from(levels))
     }
 
-    /// Whether values are codes.
-    pub fn is_codes(&self) -> bool {
-        self.domain == Domain::Codes
+    /// Whether any column has codes.
+    pub fn has_codes(&self) -> bool {
+        self.domains.contains(&Domain::Codes)
+    }
+
+    /// Whether a column has counts.
+    pub fn is_counts(&self, column: usize) -> bool {
+        self.domain(column) == Domain::Counts
+    }
+
+    fn domain(&self, column: usize) -> Domain {
+        *self.domains.get(column).unwrap_or(&self.domains[0])
     }
 
     fn levels(&self, column: usize) -> Option<u32> {
-        self.levels.get(column).or_else(|| self.levels.first().filter(|_| self.levels.len() == 1)).copied()
+        let found = self.levels.get(column).or_else(|| self.levels.first().filter(|_| self.levels.len() == 1));
+        found.copied().filter(|_| self.domain(column) == Domain::Codes)
     }
 }
 
@@ -185,6 +241,7 @@ pub fn check_rows<F: Real>(
         let rows = &mut rows[..range.len() * d];
         units.read(range.clone(), &vec![F::ZERO; d], rows);
         for (unit, row) in range.zip(rows.chunks_exact(d)) {
+            allowed.check_holes(argument, row, units.row_number(unit), missing)?;
             for (column, &value) in row.iter().enumerate().filter(|(_, value)| !(missing && value.is_nan())) {
                 allowed.check(argument, value, units.row_number(unit), column)?;
             }

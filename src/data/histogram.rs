@@ -50,6 +50,17 @@ impl Histogram {
         &self.pairs[self.starts[column]..self.starts[column + 1]]
     }
 
+    /// That of some columns, in this order.
+    #[must_use]
+    pub fn of_columns(&self, columns: &[usize]) -> Self {
+        let mut found = Self { mass: self.mass, starts: vec![0], pairs: Vec::new() };
+        for &column in columns {
+            found.pairs.extend(self.column(column));
+            found.starts.push(found.pairs.len());
+        }
+        found
+    }
+
     /// That of the rows of both.
     #[must_use]
     pub fn with(&self, other: &Self) -> Self {
@@ -88,10 +99,14 @@ impl Counters {
         Self { mass: 0.0, columns: vec![Counter::default(); n_columns] }
     }
 
-    /// Adds a row; missing values add nothing.
-    pub fn add_row<F: Scalar>(&mut self, row: &[F], weight: f64) {
+    /// Adds a row; missing values, and columns that have no counts, add nothing.
+    pub fn add_row<F: Scalar>(&mut self, row: &[F], weight: f64, has_counts: impl Fn(usize) -> bool) {
         self.mass += weight;
-        self.columns.iter_mut().zip(row).for_each(|(counter, value)| counter.add(value.to_f64(), weight));
+        for (column, (counter, value)) in self.columns.iter_mut().zip(row).enumerate() {
+            if has_counts(column) {
+                counter.add(value.to_f64(), weight);
+            }
+        }
     }
 
     /// Adds those of other rows.

@@ -14,6 +14,7 @@ mod resolution;
 mod rows;
 mod sample;
 mod seen;
+mod selection;
 mod stream;
 mod tree;
 

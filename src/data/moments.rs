@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::data::histogram::{Counters, Histogram};
 use crate::data::resolution::{Distinct, MOST_ROWS};
-use crate::data::{Allowed, Coordinates, Csr, Dataset, Needs, RowUnits, Sought};
+use crate::data::{Allowed, Csr, Dataset, Needs, RowUnits, Sought};
 use crate::error::{Error, Result};
 use crate::hash::fingerprint;
 use crate::linalg::{add_moments, packed_len, unpack};
@@ -56,33 +56,6 @@ impl Moments {
     /// Number of columns.
     pub fn dimension(&self) -> usize {
         self.mean.len()
-    }
-
-    /// Transforms the moments to coordinates.
-    #[must_use]
-    pub fn seen_through(&self, coordinates: &Coordinates) -> Self {
-        if coordinates.is_identity() {
-            return self.clone();
-        }
-        let lower = |values: &[f64], power| {
-            if values.is_empty() { Vec::new() } else { coordinates.lower(values, power) }
-        };
-        Self {
-            mean: lower(&self.mean, 1),
-            variance: lower(&self.variance, 2),
-            overall: lower(&self.overall, 2),
-            covariance: if self.covariance.is_empty() {
-                Vec::new()
-            } else {
-                coordinates.lower_matrix(&self.covariance)
-            },
-            largest: self.largest.clone(),
-            least: lower(&self.least, 1),
-            most: lower(&self.most, 1),
-            resolution: lower(&self.resolution, 1),
-            values: self.values.clone(),
-            ..*self
-        }
     }
 
     /// Second moments about zero, (D, D), if the covariance is known.
@@ -144,7 +117,10 @@ pub fn all_moments<F: Scalar>(
         }
         Needs::Covariance => {
             let scatter = scatter(data, &means, cancel)?;
-            let covariance: Vec<f64> = scatter.into_iter().map(|value| value / means.mass).collect();
+            // Sums over the rows that have both columns, so divided that the matrix stays positive semidefinite.
+            let mass = |entry: usize| (means.masses[entry / d] * means.masses[entry % d]).sqrt();
+            let mean = |(entry, value): (usize, f64)| if mass(entry) > 0.0 { value / mass(entry) } else { 0.0 };
+            let covariance: Vec<f64> = scatter.into_iter().enumerate().map(mean).collect();
             (covariance.iter().step_by(d + 1).copied().collect(), covariance)
         }
     };
@@ -245,7 +221,7 @@ impl Means {
             mass: 0.0,
             sums: vec![0.0; d],
             absent: vec![0.0; d],
-            largest: vec![0.0; if allowed.is_codes() { d } else { 0 }],
+            largest: vec![0.0; if allowed.has_codes() { d } else { 0 }],
             extremes: Extremes::new(if data.is_sparse() { 0 } else { d }),
             rows: BTreeSet::new(),
             n_rows_sought,
@@ -311,10 +287,11 @@ impl<F: Scalar> FirstReading<F> {
                 let (mut extremes, mut seen) = (Extremes::new(d), BTreeSet::new());
                 let (mut mass, mut sums, mut print) = (0.0, vec![0.0; d], 0);
                 let mut absent = vec![0.0; if missing { d } else { 0 }];
-                let mut largest = vec![0.0; if allowed.is_codes() { d } else { 0 }];
+                let mut largest = vec![0.0; if allowed.has_codes() { d } else { 0 }];
                 let mut counters = Counters::new(n_counted);
                 for (unit, row) in range.zip(rows.chunks_exact(d)) {
                     let weight = units.mass(unit);
+                    allowed.check_holes("data", row, units.row_number(unit), missing)?;
                     mass += weight;
                     let bits = row.iter().map(|value| value.to_f64().to_bits());
                     print = fingerprint(print, bits.chain([weight.to_bits()]));
@@ -328,7 +305,7 @@ impl<F: Scalar> FirstReading<F> {
                         }
                         *sum += weight * (value.to_f64() - zero.to_f64());
                     }
-                    counters.add_row(row, weight);
+                    counters.add_row(row, weight, |column| allowed.is_counts(column));
                     for (largest, value) in largest.iter_mut().zip(row) {
                         *largest = value.to_f64().max(*largest);
                     }
@@ -463,7 +440,8 @@ fn scatter<F: Scalar>(data: &dyn Dataset<F>, means: &Means, cancel: &Cancel) -> 
             let size = range.len() * d;
             units.read(range.clone(), &origin, &mut rows[..size]);
             wide.clear();
-            wide.extend(rows[..size].iter().map(|value| value.to_f64()));
+            // A missing value is at the mean.
+            wide.extend(rows[..size].iter().map(|value| if value.is_nan() { 0.0 } else { value.to_f64() }));
             let weights: Vec<f64> = range.map(|unit| units.mass(unit)).collect();
             let nonzero = |row: &[f64]| row.iter().any(|&value| value != 0.0);
             let moved = wide.chunks_exact(d).zip(&weights).any(|(row, &weight)| weight > 0.0 && nonzero(row));

@@ -18,7 +18,7 @@ use crate::identity::Identity;
 use crate::likelihood::{self, Conjugate};
 use crate::local_step::Keep;
 use crate::memo::Memo;
-use crate::model::Specification;
+use crate::model::{Named, Specification};
 use crate::parallel::Cancel;
 use crate::responsibilities::Sparsity;
 use crate::simd::Scalar;
@@ -73,7 +73,8 @@ impl Fitted {
         let started = Instant::now();
         let n_rows = self.n_rows + rows.n_rows();
         check_numbers("X_new", n_rows)?;
-        let demands = likelihood::demands(&self.specification.likelihood.name)?;
+        let Named { name, parameters } = &self.specification.likelihood;
+        let demands = likelihood::demands(name, parameters)?;
         check_form(&self.specification, rows.csr().is_some())?;
         let table = TableRows { rows, weights };
         // Variances show how far the rows lie from the origin. No parameter depends on the covariance any more.
@@ -82,13 +83,14 @@ impl Fitted {
         let allowed = self.specification.allowed()?;
         let missing = self.specification.missing;
         let data = all_moments(&table, sought, &allowed, missing, cancel).map_err(of_new_rows)?;
-        let values = match (&self.specification.values, &data.values) {
+        let seen = data.seen_through(&self.coordinates);
+        let values = match (&self.specification.values, &seen.values) {
             (Some(earlier), Some(new)) => Some(Arc::new(earlier.with(new))),
             (earlier, _) => earlier.clone(),
         };
         let fitted = Self { specification: Specification { values, ..self.specification.clone() }, ..self.clone() };
         let model = fitted.model::<F>()?;
-        check_near(model.likelihood.as_ref(), &data.seen_through(&self.coordinates))?;
+        check_near(model.likelihood.as_ref(), &seen)?;
         let off = strays(&RowUnits::all(rows, weights), &self.coordinates, cancel)?.columns;
         if !off.is_empty() {
             return Err(off_support("X_new", &off));

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::fitted::packs::Prediction;
 use crate::fitted::predictions::Assigned;
 use crate::fitted::result::{Fitted, Scored};
-use crate::likelihood::Draw;
+use crate::likelihood::{Draw, Imputation};
 use crate::local_step::Keep;
 use crate::model::Model;
 use crate::parallel::{Cancel, try_map};
@@ -30,18 +30,15 @@ impl Fitted {
         let nothing = vec![0.0; self.summary.n_statistics];
         let components = self.components_and_prior(&nothing);
         let moments = try_map(components.len(), |k| {
-            let (mean, variance) = model.likelihood.predictive_moments(components[k])?;
-            // Moments of levels are those of indicators, of which a column has more than one.
-            let coordinates = &self.coordinates;
-            Ok(if coordinates.is_identity() {
-                (mean, variance)
-            } else {
-                (coordinates.raise(&mean), coordinates.raise_by(&variance, 2))
-            })
+            Ok(self.moments_of_data(model.likelihood.predictive_moments(components[k])?))
         })?;
-        let codes = model.likelihood.imputation().and_then(|imputation| imputation.codes());
-        let levels: Option<Vec<_>> = codes.map(|codes| codes.ranges().collect());
         let d = self.n_data_columns();
+        let mut levels = vec![None; d];
+        for (column, range) in model.likelihood.imputation().map_or_else(Vec::new, Imputation::levels) {
+            // Behind the columns that the model does not see.
+            let moved = d - self.coordinates.rank();
+            levels[self.coordinates.kept()[column]] = Some(range.start + moved..range.end + moved);
+        }
         // This also checks the rows, before sparse rows are expanded and might not fit in memory.
         let shares = self.predictive_shares(&model, rows, cancel)?;
         let (mut values, mut variances) = (in_double(rows), vec![0.0; rows.n_rows() * d]);
@@ -63,8 +60,8 @@ impl Fitted {
                     }
                     (mean, square - mean * mean)
                 };
-                (values[row * d + column], variances[row * d + column]) = match &levels {
-                    Some(levels) => most_probable(levels[column].clone().map(|level| mixed(level).0)),
+                (values[row * d + column], variances[row * d + column]) = match &levels[column] {
+                    Some(levels) => most_probable(levels.clone().map(|level| mixed(level).0)),
                     None => mixed(column),
                 };
             }
@@ -103,6 +100,18 @@ impl Fitted {
             row_values.iter_mut().zip(drawn).filter(|(value, _)| value.is_nan()).for_each(|(value, x)| *value = x);
         }
         Ok(values)
+    }
+
+    /// Means and variances in the data's columns; those of the indicators of levels follow unchanged.
+    fn moments_of_data(&self, (means, variances): (Vec<f64>, Vec<f64>)) -> (Vec<f64>, Vec<f64>) {
+        let coordinates = &self.coordinates;
+        if coordinates.is_identity() {
+            return (means, variances);
+        }
+        let (own, of_levels) = means.split_at(coordinates.rank());
+        let (own_variances, variances_of_levels) = variances.split_at(coordinates.rank());
+        let raised = (coordinates.raise(own), coordinates.raise_by(own_variances, 2));
+        ([&raised.0[..], of_levels].concat(), [&raised.1[..], variances_of_levels].concat())
     }
 
     /// All components, followed by the prior, which has no rows.
@@ -168,16 +177,10 @@ impl<'a, F: Scalar> GivenRows<'a, F> {
                 all.push((Vec::new(), Vec::new()));
                 continue;
             }
-            let Some((mean, variance)) = imputation.moments_given(components[k as usize], row)? else {
+            let Some(moments) = imputation.moments_given(components[k as usize], row)? else {
                 return Ok(Vec::new());
             };
-            let coordinates = &fitted.coordinates;
-            let is_same = coordinates.is_identity();
-            all.push(if is_same {
-                (mean, variance)
-            } else {
-                (coordinates.raise(&mean), coordinates.raise_by(&variance, 2))
-            });
+            all.push(fitted.moments_of_data(moments));
         }
         Ok(all)
     }

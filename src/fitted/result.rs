@@ -100,7 +100,8 @@ impl Fitted {
     pub fn check(&self) -> Result<()> {
         let format = |message: String| Error::Format { message };
         let (summary, k, named) = (&self.summary, self.summary.n_components(), &self.specification.likelihood);
-        if let Some(name) = likelihood::missing(&named.name, &named.parameters) {
+        let missing = likelihood::missing(&named.name, &named.parameters).map_err(|error| format(error.to_string()))?;
+        if let Some(name) = missing {
             return Err(format(format!("the likelihood has no parameter {name}")));
         }
         if self.origin.is_empty() || self.origin.iter().any(|value| !value.is_finite()) {

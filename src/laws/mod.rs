@@ -19,6 +19,8 @@ pub enum Law {
     Joint(Elliptical),
     /// Independent columns, (D,).
     Columns(Vec<ColumnLaw>),
+    /// Independent blocks of columns, each with the positions of its columns. A block may be empty.
+    Blocks(Vec<(Vec<usize>, Self)>),
 }
 
 impl Law {
@@ -27,6 +29,7 @@ impl Law {
         match self {
             Self::Joint(joint) => joint.place().len(),
             Self::Columns(columns) => columns.len(),
+            Self::Blocks(blocks) => blocks.iter().map(|(columns, _)| columns.len()).sum(),
         }
     }
 
@@ -35,6 +38,13 @@ impl Law {
         match self {
             Self::Joint(joint) => joint.log_density(row, space),
             Self::Columns(columns) => columns.iter().zip(row).map(|(column, &x)| column.log_density(x)).sum(),
+            Self::Blocks(blocks) => {
+                let of = |(columns, law): &(Vec<usize>, Self)| {
+                    let own: Vec<f64> = columns.iter().map(|&column| row[column]).collect();
+                    law.log_density(&own, space)
+                };
+                blocks.iter().map(of).sum()
+            }
         }
     }
 
@@ -46,6 +56,16 @@ impl Law {
         Ok(match self {
             Self::Joint(joint) => Self::Joint(joint.marginal(columns)?),
             Self::Columns(all) => Self::Columns(columns.iter().map(|&j| all[j].clone()).collect()),
+            Self::Blocks(blocks) => {
+                let mut all = Vec::new();
+                for (of_block, law) in blocks {
+                    let (places, own) = chosen(of_block, columns);
+                    if !own.is_empty() {
+                        all.push((places, law.marginal(&own)?));
+                    }
+                }
+                Self::Blocks(all)
+            }
         })
     }
 
@@ -60,6 +80,23 @@ impl Law {
                 let log_density = given.iter().zip(values).map(|(&j, &x)| all[j].log_density(x)).sum();
                 (log_density, self.marginal(others)?)
             }
+            Self::Blocks(blocks) => {
+                let (mut log_density, mut all) = (0.0, Vec::new());
+                for (of_block, law) in blocks {
+                    let ((places, own), (from, known)) = (chosen(of_block, others), chosen(of_block, given));
+                    let values: Vec<f64> = from.iter().map(|&place| values[place]).collect();
+                    if own.is_empty() && !known.is_empty() {
+                        log_density += law.marginal(&known)?.log_density(&values, &mut Vec::new());
+                    } else if known.is_empty() && !own.is_empty() {
+                        all.push((places, law.marginal(&own)?));
+                    } else if !own.is_empty() {
+                        let (of_known, rest) = law.conditional(&own, &known, &values)?;
+                        log_density += of_known;
+                        all.push((places, rest));
+                    }
+                }
+                (log_density, Self::Blocks(all))
+            }
         })
     }
 
@@ -69,6 +106,13 @@ impl Law {
         match self {
             Self::Joint(joint) => joint.place().to_vec(),
             Self::Columns(columns) => columns.iter().map(ColumnLaw::mean).collect(),
+            Self::Blocks(blocks) => {
+                let mut all = vec![0.0; self.n_columns()];
+                for (columns, law) in blocks {
+                    columns.iter().zip(law.mean()).for_each(|(&column, mean)| all[column] = mean);
+                }
+                all
+            }
         }
     }
 
@@ -82,6 +126,17 @@ impl Law {
                 full.iter_mut().step_by(d + 1).zip(columns).for_each(|(to, column)| *to = column.variance());
                 full
             }
+            Self::Blocks(blocks) => {
+                let d = self.n_columns();
+                let mut full = vec![0.0; d * d];
+                for (columns, law) in blocks {
+                    for (entry, value) in law.covariance().into_iter().enumerate() {
+                        let (row, column) = (columns[entry / columns.len()], columns[entry % columns.len()]);
+                        full[row * d + column] = value;
+                    }
+                }
+                full
+            }
         }
     }
 
@@ -93,6 +148,13 @@ impl Law {
             Self::Joint(joint) => Self::Joint(joint.in_units(units)),
             Self::Columns(columns) => {
                 Self::Columns(columns.into_iter().zip(units).map(|(column, &unit)| column.in_units(unit)).collect())
+            }
+            Self::Blocks(blocks) => {
+                let of = |(columns, law): (Vec<usize>, Self)| {
+                    let own: Vec<f64> = columns.iter().map(|&column| units[column]).collect();
+                    (columns, law.in_units(&own))
+                };
+                Self::Blocks(blocks.into_iter().map(of).collect())
             }
         }
     }
@@ -110,8 +172,22 @@ impl Law {
                 }
                 Ok(())
             }
+            Self::Blocks(blocks) => {
+                for (columns, law) in blocks {
+                    let mut own = vec![0.0; columns.len()];
+                    law.draw(&mut own, generator)?;
+                    columns.iter().zip(own).for_each(|(&column, value)| row[column] = value);
+                }
+                Ok(())
+            }
         }
     }
+}
+
+/// Which of the `wanted` columns are in a block: their places among these, and in the block.
+fn chosen(of_block: &[usize], wanted: &[usize]) -> (Vec<usize>, Vec<usize>) {
+    let of = |(place, column): (usize, &usize)| Some((place, of_block.iter().position(|own| own == column)?));
+    wanted.iter().enumerate().filter_map(of).unzip()
 }
 
 #[cfg(test)]
@@ -129,7 +205,9 @@ mod tests {
             ColumnLaw::Table(vec![0.2, 0.3, 0.5]),
             ColumnLaw::NegativeBinomial { shape: 2.5, rate: 0.7 },
         ];
-        vec![Law::Joint(joint(2.5)), Law::Joint(joint(f64::INFINITY)), Law::Columns(columns)]
+        let pair = Elliptical::new(vec![1.0, 0.5], vec![2.0, -0.3, -0.3, 1.5], 2.5).expect("definite");
+        let blocks = vec![(vec![0, 2], Law::Joint(pair)), (vec![1], Law::Columns(columns[1..2].to_vec()))];
+        vec![Law::Joint(joint(2.5)), Law::Joint(joint(f64::INFINITY)), Law::Columns(columns), Law::Blocks(blocks)]
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Optional capabilities of a likelihood, and the errors for a capability that is missing.
 
 use std::iter::Sum;
+use std::ops::Range;
 
 use rand::RngExt;
 use rand_distr::StandardNormal;
@@ -15,7 +16,7 @@ use crate::parallel::Cancel;
 use crate::parameters::{Parameters, Value};
 use crate::registry::Feature;
 use crate::rng::{Generator, Purpose, stream};
-use crate::scoring::{Codes, Scorer, SparseScorer};
+use crate::scoring::{Scorer, SparseScorer};
 use crate::simd::Scalar;
 use crate::suffstats::Sufficient;
 
@@ -69,6 +70,12 @@ pub trait Likelihood<F: Scalar>: Conjugate {
     /// Distributions of rows in closed form.
     fn laws(&self) -> Option<&dyn Laws> {
         None
+    }
+
+    /// The likelihoods of blocks of columns, if they are independent given the component, each with what it sees of
+    /// this component.
+    fn blocks<'a>(&'a self, _component: Sufficient<'a>) -> Vec<(&'a dyn Likelihood<F>, Sufficient<'a>)> {
+        Vec::new()
     }
 }
 
@@ -150,9 +157,10 @@ pub trait Imputation {
         Ok(None)
     }
 
-    /// The levels of each column, for rows of codes. Moments are then those of the indicators of the levels.
-    fn codes(&self) -> Option<&Codes> {
-        None
+    /// Each column of codes, and where the moments of the indicators of its levels are among all. Such a column has no
+    /// moments of its own.
+    fn levels(&self) -> Vec<(usize, Range<usize>)> {
+        Vec::new()
     }
 }
 
@@ -193,20 +201,20 @@ pub trait RowDraws {
 /// A source of independent draws of the parameters of one component.
 pub struct ParameterSource<'a> {
     /// Names and shapes of the parameters, as in [`PointEstimates::point_estimates`].
-    pub shapes: Vec<(&'static str, Vec<usize>)>,
+    pub shapes: Vec<(String, Vec<usize>)>,
     /// Fills rows with draws, each the values of all parameters one after another.
     pub rows: RowSource<'a>,
 }
 
 /// Collects the values of each parameter from rows of a [`ParameterSource`], (n, K, values): each (n, K, ...).
-pub fn parameters_of_draws(rows: &[f64], [n, k]: [usize; 2], shapes: &[(&'static str, Vec<usize>)]) -> Parameters {
+pub fn parameters_of_draws(rows: &[f64], [n, k]: [usize; 2], shapes: &[(String, Vec<usize>)]) -> Parameters {
     let width = rows.len() / (n * k);
     let mut first = 0;
-    let parameter = |(name, shape): &(&'static str, Vec<usize>)| {
+    let parameter = |(name, shape): &(String, Vec<usize>)| {
         let range = first..first + shape.iter().product::<usize>();
         first = range.end;
         let data = rows.chunks_exact(width).flat_map(|row| &row[range.clone()]).copied().collect();
-        ((*name).to_owned(), Value::Array { shape: [&[n, k], &shape[..]].concat(), data })
+        (name.clone(), Value::Array { shape: [&[n, k], &shape[..]].concat(), data })
     };
     Parameters(shapes.iter().map(parameter).collect())
 }

@@ -21,7 +21,7 @@ use crate::parameters::{Parameters, Value, table, vector};
 use crate::registry::{
     DefaultValue, Entry, Feature, Measure, Measured, PRIOR, Parameter, ParameterKind, RESOLUTION, Range, Support,
 };
-use crate::scoring::{Column, ColumnScorer, Columns, Curve, Row, RowFunction, RowScorer, Scorer};
+use crate::scoring::{Column, ColumnScorer, ColumnTerms, Curve, Row, RowFunction, RowScorer, Scorer};
 use crate::simd::{Lines, Scalar};
 use crate::special::{digamma, ln_gamma_difference};
 use crate::suffstats::Sufficient;
@@ -407,7 +407,7 @@ impl<F: Scalar> Scores<F> for DiagonalGaussian {
                 }
                 _ => self.posterior(components[k]).into_iter().map(NormalGamma::expected).collect(),
             };
-            Columns { constant: log_weights[k], columns }
+            ColumnTerms { constant: log_weights[k], columns }
         });
         let scorer = ColumnScorer::new(Curve::Square, packed, self.frame.missing);
         if density != Density::Divergence {

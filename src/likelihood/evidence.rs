@@ -24,8 +24,8 @@ pub enum Caution {
 pub trait Evidence {
     /// The parameters that make a base measure certain about the widths and positions of components. The estimates of
     /// all other parameters have no limit.
-    fn cautions(&self) -> &'static [(&'static str, Caution)] {
-        &[]
+    fn cautions(&self) -> Vec<(String, Caution)> {
+        Vec::new()
     }
 
     /// Bound on the rounding error of the terms of the bound that depend on estimated parameters, nats, for

@@ -28,7 +28,7 @@ use crate::objective::Objective;
 use crate::parallel::{map, try_map};
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::registry::{DefaultValue, Entry, Feature, PRIOR, Parameter, ParameterKind, Range, Support};
-use crate::scoring::{Column, ColumnScorer, Columns, Curve, Scorer};
+use crate::scoring::{Column, ColumnScorer, ColumnTerms, Curve, Scorer};
 use crate::simd::{Lines, Scalar};
 use crate::suffstats::Sufficient;
 
@@ -311,8 +311,8 @@ impl Conjugate for KnownCovarianceGaussian {
 capabilities!(KnownCovarianceGaussian: scores, points, imputation, draws, parameters, urn, evidence, laws);
 
 impl Evidence for KnownCovarianceGaussian {
-    fn cautions(&self) -> &'static [(&'static str, Caution)] {
-        &[("mean_precision", Caution::Capped)]
+    fn cautions(&self) -> Vec<(String, Caution)> {
+        vec![("mean_precision".to_owned(), Caution::Capped)]
     }
 
     fn divergence_of(&self, start: &Parameters) -> Result<f64> {
@@ -359,7 +359,7 @@ impl<F: Scalar> Scores<F> for KnownCovarianceGaussian {
             return Ok(Box::new(model.scorer(components, log_weights, density)?));
         }
         let constant = if density == Density::Divergence { 0.0 } else { self.log_constant() };
-        let packed = map(components.len(), |k| Columns {
+        let packed = map(components.len(), |k| ColumnTerms {
             constant: log_weights[k] + constant,
             columns: self.columns(components[k], density),
         });
@@ -450,7 +450,7 @@ impl ParameterDraws for KnownCovarianceGaussian {
             let MeanPosterior { precisions, mean } = self.posterior(component);
             self.normal_rows(mean, precisions.iter().map(|p| p.sqrt().recip()).collect())
         };
-        Ok(ParameterSource { shapes: vec![("mean", vec![self.mean.len()])], rows })
+        Ok(ParameterSource { shapes: vec![("mean".to_owned(), vec![self.mean.len()])], rows })
     }
 
     fn drawn_scorer(
@@ -470,7 +470,7 @@ impl ParameterDraws for KnownCovarianceGaussian {
                 Column::square(1.0, m + normal / p.sqrt(), 0.0)
             };
             let columns = precisions.iter().zip(&mean).map(column).collect();
-            Ok(Columns { constant: log_weights[k] + self.log_constant(), columns })
+            Ok(ColumnTerms { constant: log_weights[k] + self.log_constant(), columns })
         })?;
         Ok(Box::new(ColumnScorer::new(Curve::Square, packed, false).with_map(&self.map)))
     }

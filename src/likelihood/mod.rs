@@ -6,6 +6,7 @@
 mod bernoulli;
 mod capabilities;
 mod categorical;
+mod columns;
 mod counts;
 mod diagonal_gaussian;
 mod evidence;
@@ -13,6 +14,7 @@ mod gamma;
 mod gamma_evidence;
 mod gaussian;
 mod known_covariance_gaussian;
+mod layout;
 mod mean_evidence;
 mod multinomial;
 mod negative_binomial;
@@ -33,7 +35,7 @@ use std::sync::Arc;
 use crate::data::{Allowed, Demands, Domain, Histogram, Moments, Needs, RowBlock, Sought};
 use crate::error::{Error, Result};
 use crate::parameters::{Parameters, Value};
-use crate::registry::{DefaultValue, Entry, Feature, PRIOR, Parameter, RESOLUTION};
+use crate::registry::{DefaultValue, Entry, Feature, PRIOR, RESOLUTION};
 use crate::simd::{Lines, Scalar};
 use crate::suffstats::Sufficient;
 
@@ -43,12 +45,14 @@ pub use capabilities::{
     PointEstimates, RowDraws, RowSource, Seeding, parameters_of_draws,
 };
 pub use categorical::Categorical;
+pub use columns::{Columns, OfAnyScalar};
 pub(crate) use counts::dirichlet_divergence;
 pub use diagonal_gaussian::DiagonalGaussian;
 pub(crate) use evidence::maximum_at;
 pub use evidence::{Caution, Evidence, GUARD, Given, Loosening};
 pub use gaussian::Gaussian;
 pub use known_covariance_gaussian::KnownCovarianceGaussian;
+pub use layout::{Member, members, n_columns};
 pub use multinomial::Multinomial;
 pub use negative_binomial::NegativeBinomial;
 pub use poisson::Poisson;
@@ -79,6 +83,20 @@ pub trait FromParameters: Sized {
     const NEEDS: Needs;
     /// Whether it needs a histogram of every column, because a parameter changes its base measure.
     const VALUES: bool = false;
+
+    /// What it requires of the data.
+    fn demands(_parameters: &Parameters) -> Result<Demands> {
+        Ok(Demands {
+            domain: Self::ENTRY.domain.unwrap_or(Domain::Real),
+            sought: Sought {
+                needs: Self::NEEDS,
+                resolution: Self::ENTRY.parameters.contains(&RESOLUTION),
+                values: Self::VALUES,
+            },
+            sparse: Self::ENTRY.support(Feature::Sparse).is_some(),
+            missing: Self::ENTRY.support(Feature::Missing).is_some(),
+        })
+    }
 
     /// Returns the values that rows may have, given complete parameters.
     fn allowed(_parameters: &Parameters) -> Result<Allowed> {
@@ -192,13 +210,24 @@ macro_rules! registry {
             Err(unknown(name))
         }
 
-        /// [`FromParameters::resolve`] of the likelihood called `name`.
+        /// [`FromParameters::resolve`] of the likelihood called `name`; keeps what is said of the prior.
         ///
         /// # Errors
         /// As [`FromParameters`]; [`Error::InvalidArgument`] if no likelihood has that name.
         pub fn resolve(name: &str, parameters: &Parameters, data: &Moments) -> Result<Parameters> {
             $(if name == <$likelihood>::ENTRY.name {
-                return <$likelihood>::resolve(parameters, data);
+                return Ok(with_prior_of(&<$likelihood>::ENTRY, parameters, <$likelihood>::resolve(parameters, data)?));
+            })*
+            Err(unknown(name))
+        }
+
+        /// The likelihood called `name` for rows of both scalar types.
+        ///
+        /// # Errors
+        /// As [`FromParameters`]; [`Error::InvalidArgument`] if no likelihood has that name.
+        pub fn of_any_scalar(name: &str, parameters: &Parameters, frame: Frame) -> Result<OfAnyScalar> {
+            $(if name == <$likelihood>::ENTRY.name {
+                return Ok(OfAnyScalar::new(<$likelihood>::build(parameters, frame)?));
             })*
             Err(unknown(name))
         }
@@ -229,13 +258,13 @@ macro_rules! registry {
             Err(unknown(name))
         }
 
-        /// What the likelihood called `name` requires of the data.
+        /// [`FromParameters::demands`] of the likelihood called `name`.
         ///
         /// # Errors
-        /// If no likelihood has that name.
-        pub fn demands(name: &str) -> Result<Demands> {
+        /// As [`FromParameters`]; [`Error::InvalidArgument`] if no likelihood has that name.
+        pub fn demands(name: &str, parameters: &Parameters) -> Result<Demands> {
             $(if name == <$likelihood>::ENTRY.name {
-                return Ok(asked(&<$likelihood>::ENTRY, <$likelihood>::NEEDS, <$likelihood>::VALUES));
+                return <$likelihood>::demands(parameters);
             })*
             Err(unknown(name))
         }
@@ -245,6 +274,7 @@ macro_rules! registry {
 registry!(
     Bernoulli,
     Categorical,
+    Columns,
     DiagonalGaussian,
     Gaussian,
     KnownCovarianceGaussian,
@@ -255,17 +285,60 @@ registry!(
     ZeroMeanGaussian,
 );
 
+/// Complete parameters, of the same prior as the given ones if the likelihood can have others.
+fn with_prior_of(entry: &Entry, given: &Parameters, mut complete: Parameters) -> Parameters {
+    if entry.parameters.contains(&PRIOR) {
+        let prior = given.0.get(PRIOR.name).cloned().unwrap_or(Value::Absent);
+        complete.0.insert(PRIOR.name.to_owned(), prior);
+    }
+    complete
+}
+
 /// The first parameter of a likelihood without an entry in `given`; an absent value is an entry.
-pub fn missing(name: &str, given: &Parameters) -> Option<&'static str> {
-    let mut all = ENTRIES.iter().filter(|entry| entry.name == name).flat_map(|entry| entry.parameters);
-    all.find(|one| !given.0.contains_key(one.name)).map(|one| one.name)
+///
+/// # Errors
+/// As [`members`].
+pub fn missing(name: &str, given: &Parameters) -> Result<Option<String>> {
+    let of = |member: &Member| {
+        let mut all = member.entry.parameters.iter().map(|one| member.name(one.name));
+        all.find(|one| !given.0.contains_key(one))
+    };
+    Ok(members(name, given)?.iter().find_map(of))
 }
 
 /// Names of the parameters of a likelihood that are estimated by evidence (mathematics 10).
-pub fn estimated(name: &str, given: &Parameters) -> Vec<String> {
-    let all = ENTRIES.iter().filter(|entry| entry.name == name).flat_map(|entry| entry.parameters);
-    let is_free = |one: &&Parameter| one.default == DefaultValue::Evidence && given.is_absent(one.name);
-    if given.is_absent(PRIOR.name) { all.filter(is_free).map(|one| one.name.to_owned()).collect() } else { Vec::new() }
+///
+/// # Errors
+/// As [`members`].
+pub fn estimated(name: &str, given: &Parameters) -> Result<Vec<String>> {
+    let of = |member: &Member| {
+        let own = member.parameters(given);
+        let all = if own.is_absent(PRIOR.name) { member.entry.parameters } else { &[] };
+        let free = all.iter().filter(|one| one.default == DefaultValue::Evidence && own.is_absent(one.name));
+        free.map(|one| member.name(one.name)).collect::<Vec<_>>()
+    };
+    Ok(members(name, given)?.iter().flat_map(of).collect())
+}
+
+/// Names of the parameters that could be estimated if none were given.
+///
+/// # Errors
+/// As [`members`].
+pub fn estimable(name: &str, given: &Parameters) -> Result<Vec<String>> {
+    let of = |member: &Member| {
+        let all = member.entry.parameters.iter().filter(|one| one.default == DefaultValue::Evidence);
+        all.map(|one| member.name(one.name)).collect::<Vec<_>>()
+    };
+    Ok(members(name, given)?.iter().flat_map(of).collect())
+}
+
+/// Names of the parameters that are resolutions of columns.
+///
+/// # Errors
+/// As [`members`].
+pub fn resolutions(name: &str, given: &Parameters) -> Result<Vec<String>> {
+    let has = |member: &&Member| member.entry.parameters.contains(&RESOLUTION);
+    Ok(members(name, given)?.iter().filter(has).map(|member| member.name(RESOLUTION.name)).collect())
 }
 
 /// The names of the likelihoods that support a feature, formatted as alternatives for an error message.
@@ -278,8 +351,10 @@ pub fn capable_of(face: &str) -> String {
     alternatives(|entry| entry.faces.contains(&face))
 }
 
+/// Blocks are made of the others, so they are none.
 fn alternatives(is_one: impl Fn(&Entry) -> bool) -> String {
-    let names: Vec<&str> = ENTRIES.iter().filter(|entry| is_one(entry)).map(|entry| entry.name).collect();
+    let known = ENTRIES.iter().filter(|entry| entry.name != layout::NAME && is_one(entry));
+    let names: Vec<&str> = known.map(|entry| entry.name).collect();
     match names.split_last() {
         Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
         _ => names.concat(),
@@ -291,7 +366,11 @@ fn alternatives(is_one: impl Fn(&Entry) -> bool) -> String {
 /// # Errors
 /// [`Error::NotSupported`] for `likelihood`; also if no likelihood has that name.
 pub fn check_closed(name: &str, given: &Parameters) -> Result<()> {
-    let (entry, reason) = (entry(name)?, "it has no closed marginal likelihood");
+    members(name, given)?.iter().try_for_each(|member| check_one_closed(member.entry, &member.parameters(given)))
+}
+
+fn check_one_closed(entry: &Entry, given: &Parameters) -> Result<()> {
+    let (name, reason) = (entry.name, "it has no closed marginal likelihood");
     match entry.support(Feature::Moves).map(|support| support.unless) {
         Some(Some((parameter, word))) if given.0.get(parameter) == Some(&Value::Text(word.to_owned())) => {
             let found = format!("{name}({parameter}={word:?}) for partitions of the rows");
@@ -308,15 +387,6 @@ pub fn check_closed(name: &str, given: &Parameters) -> Result<()> {
 /// If no likelihood has that name.
 pub fn entry(name: &str) -> Result<&'static Entry> {
     ENTRIES.iter().find(|entry| entry.name == name).ok_or_else(|| unknown(name))
-}
-
-fn asked(entry: &Entry, needs: Needs, values: bool) -> Demands {
-    Demands {
-        domain: entry.domain.unwrap_or(Domain::Real),
-        sought: Sought { needs, resolution: entry.parameters.contains(&RESOLUTION), values },
-        sparse: entry.support(Feature::Sparse).is_some(),
-        missing: entry.support(Feature::Missing).is_some(),
-    }
 }
 
 /// The error for moves under a base measure without a closed marginal likelihood.
@@ -345,7 +415,10 @@ mod tests {
         }
         parameters.0.extend(chosen.map(|(name, word)| (name.to_owned(), Value::Text(word.to_owned()))));
         let rows = DenseRows::new(vec![0.0, 1.0, 1.0, 0.0, 1.0, 1.0], 2);
-        let asked = demands(entry.name).expect("a name of the registry");
+        if entry.name == "Columns" {
+            parameters.0.insert("blocks".to_owned(), Value::Text("Bernoulli 0; Poisson 1".to_owned()));
+        }
+        let asked = demands(entry.name, &parameters).expect("a name of the registry");
         let data = moments(
             &TableRows { rows: &rows, weights: None },
             asked.sought.needs,

@@ -33,7 +33,7 @@ use crate::parameters::{Parameters, Value, table, vector};
 use crate::registry::{
     DefaultValue, Entry, Feature, Measure, Measured, PRIOR, Parameter, ParameterKind, RESOLUTION, Range, Support,
 };
-use crate::scoring::{ColumnScorer, Columns, Curve, RowFunction, RowScorer, Scorer};
+use crate::scoring::{ColumnScorer, ColumnTerms, Curve, RowFunction, RowScorer, Scorer};
 use crate::simd::{Lines, Scalar};
 use crate::special::digamma;
 use crate::suffstats::Sufficient;
@@ -453,7 +453,7 @@ impl<F: Scalar> Scores<F> for SphericalGaussian {
         }
         let packed = map(k, |k| {
             let (constant, columns) = self.columns(components[k], density);
-            Columns { constant: constant + log_weights[k], columns }
+            ColumnTerms { constant: constant + log_weights[k], columns }
         });
         let scorer = ColumnScorer::new(Curve::Square, packed, false);
         if density != Density::Divergence {

@@ -3,7 +3,7 @@
 
 use crate::data::{Coordinates, Dependent};
 use crate::error::{Error, Result};
-use crate::likelihood::entry;
+use crate::likelihood::layout::{Member, forget_kept, keep, members};
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::registry::{Entry, Measure, Measured};
 
@@ -31,10 +31,7 @@ fn measured<'a>(
 
 /// Whether given parameters let rows vary in a direction that the coordinates leave out. Parameters returned by
 /// [`of_data`] do not.
-///
-/// # Errors
-/// [`Error::InvalidArgument`] for an unknown likelihood.
-pub fn fills_directions(name: &str, given: &Parameters, coordinates: &Coordinates) -> Result<bool> {
+pub fn fills_directions(entry: &Entry, given: &Parameters, coordinates: &Coordinates) -> bool {
     let d = coordinates.n_columns();
     let fills = |(measured, value): (&Measured, &Value)| match (measured.measure, value) {
         (Measure::Squares | Measure::Products, _) if coordinates.is_full() => true,
@@ -42,7 +39,7 @@ pub fn fills_directions(name: &str, given: &Parameters, coordinates: &Coordinate
         (Measure::Products, Value::Array { data, .. }) if data.len() == d * d => is_filled(data, coordinates, d),
         (measure, _) => matches!(measure, Measure::Squares | Measure::Products),
     };
-    Ok(measured(entry(name)?, given, given).any(fills))
+    measured(entry, given, given).any(fills)
 }
 
 /// Whether squares are more than negligible in the left-out directions; `stride` as in `fill`.
@@ -67,7 +64,14 @@ fn is_filled(squares: &[f64], coordinates: &Coordinates, stride: usize) -> bool 
 /// # Errors
 /// [`Error::InvalidArgument`] for an unknown likelihood.
 pub fn log_jacobian(name: &str, chosen: &Parameters, coordinates: &Coordinates) -> Result<f64> {
-    let entry = entry(name)?;
+    let of = |member: &Member| {
+        let own = member.coordinates(coordinates);
+        if own.rank() == 0 { 0.0 } else { log_jacobian_of(member.entry, &member.parameters(chosen), &own) }
+    };
+    Ok(members(name, chosen)?.iter().map(of).sum())
+}
+
+fn log_jacobian_of(entry: &Entry, chosen: &Parameters, coordinates: &Coordinates) -> f64 {
     let (volume, r) = (coordinates.log_units(), coordinates.rank() as f64);
     let of = |(measured, _): (&Measured, &Value)| match measured.measure {
         _ if !entry.parameters.iter().any(|parameter| parameter.name == measured.name) => 0.0,
@@ -77,7 +81,7 @@ pub fn log_jacobian(name: &str, chosen: &Parameters, coordinates: &Coordinates) 
         Measure::Square => 2.0 * volume / r,
         _ => 0.0,
     };
-    Ok(measured(entry, chosen, chosen).map(of).sum())
+    measured(entry, chosen, chosen).map(of).sum()
 }
 
 /// Converts parameters from the user's columns to coordinates.
@@ -85,10 +89,23 @@ pub fn log_jacobian(name: &str, chosen: &Parameters, coordinates: &Coordinates) 
 /// # Errors
 /// [`Error::InvalidArgument`] naming a parameter whose size does not match the data.
 pub fn in_coordinates(name: &str, given: &Parameters, coordinates: &Coordinates) -> Result<Parameters> {
-    let entry = entry(name)?;
     if coordinates.is_identity() {
         return Ok(given.clone());
     }
+    let mut all = given.clone();
+    for member in members(name, given)? {
+        let own = member.coordinates(coordinates);
+        if own.rank() > 0 {
+            member.put(&mut all, lowered(member.entry, &member.parameters(given), &own)?);
+        }
+        if member.columns.is_some() {
+            keep(&mut all, coordinates);
+        }
+    }
+    Ok(all)
+}
+
+fn lowered(entry: &Entry, given: &Parameters, coordinates: &Coordinates) -> Result<Parameters> {
     let d = coordinates.n_columns();
     let n_lost = (d - coordinates.rank()) as f64;
     let power = coordinates.common_unit().powi(2);
@@ -137,7 +154,18 @@ pub fn in_coordinates(name: &str, given: &Parameters, coordinates: &Coordinates)
 /// # Errors
 /// [`Error::InvalidArgument`] for an unknown likelihood.
 pub fn of_data(name: &str, parameters: &Parameters, coordinates: &Coordinates) -> Result<Parameters> {
-    let entry = entry(name)?;
+    let mut all = parameters.clone();
+    for member in members(name, parameters)? {
+        let own = member.coordinates(coordinates);
+        if own.rank() > 0 {
+            member.put(&mut all, of_data_of(member.entry, &member.parameters(parameters), &own));
+        }
+    }
+    forget_kept(&mut all);
+    Ok(all)
+}
+
+fn of_data_of(entry: &Entry, parameters: &Parameters, coordinates: &Coordinates) -> Parameters {
     let n_lost = (coordinates.n_columns() - coordinates.rank()) as f64;
     let mut all = raised(entry, parameters, parameters, coordinates);
     for (Measured { name, measure, .. }, value) in measured(entry, parameters, parameters) {
@@ -148,7 +176,7 @@ pub fn of_data(name: &str, parameters: &Parameters, coordinates: &Coordinates) -
             _ => {}
         }
     }
-    Ok(all)
+    all
 }
 
 /// Makes squares positive in the left-out directions. `stride`: size of a matrix that has the squares on its diagonal,
@@ -175,7 +203,15 @@ pub fn components_of_data(
     values: &Parameters,
     coordinates: &Coordinates,
 ) -> Result<Parameters> {
-    Ok(raised(entry(name)?, chosen, values, coordinates))
+    let mut all = values.clone();
+    for member in members(name, chosen)? {
+        let own = member.coordinates(coordinates);
+        if own.rank() > 0 {
+            let (chosen, values) = (member.parameters(chosen), member.parameters(values));
+            member.put(&mut all, raised(member.entry, &chosen, &values, &own));
+        }
+    }
+    Ok(all)
 }
 
 fn raised(entry: &Entry, chosen: &Parameters, values: &Parameters, coordinates: &Coordinates) -> Parameters {

@@ -117,12 +117,17 @@ fn next_label(process: &dyn Partitions, sizes: &[usize], state: &ProcessState, g
 fn check_given(likelihood: &Named, n_columns: Option<usize>) -> Result<usize> {
     let Named { name, parameters } = likelihood;
     let from_data = |one: &&Parameter| matches!(one.default, DefaultValue::Data | DefaultValue::Evidence);
-    let is_open = |one: &&Parameter| from_data(one) && one.name != PRIOR.name && parameters.is_absent(one.name);
-    if let Some(open) = likelihood::entry(name)?.parameters.iter().find(is_open) {
-        return Err(Error::invalid(open.name, "None", "a value, because its default depends on data"));
+    let parts = likelihood::members(name, parameters)?;
+    for part in &parts {
+        let own = part.parameters(parameters);
+        let is_open = |one: &&Parameter| from_data(one) && one.name != PRIOR.name && own.is_absent(one.name);
+        if let Some(open) = part.entry.parameters.iter().find(is_open) {
+            return Err(Error::invalid(open.name, "None", "a value, because its default depends on data"));
+        }
     }
     let length = |value: &Value| if let Value::Array { shape, .. } = value { shape.first().copied() } else { None };
-    match (parameters.0.values().find_map(length), n_columns) {
+    let of_blocks = Some(likelihood::n_columns(&parts)).filter(|&d| d > 0);
+    match (of_blocks.or_else(|| parameters.0.values().find_map(length)), n_columns) {
         (Some(d), Some(given)) if d != given => {
             Err(Error::invalid("n_columns", given, format!("{d}, as the parameters of the likelihood have it")))
         }

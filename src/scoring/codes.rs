@@ -130,12 +130,12 @@ impl<F: Scalar> Scorer<F> for CodeScorer<F> {
 mod tests {
     use super::*;
     use crate::responsibilities::Responsibilities;
-    use crate::scoring::{Column, Columns, Curve, RowFunction};
+    use crate::scoring::{Column, ColumnTerms, Curve, RowFunction};
 
     #[test]
     fn scores_are_sums_of_looked_up_values() {
         let codes = Codes::new(&[2, 3]);
-        let component = |k: f64| Columns {
+        let component = |k: f64| ColumnTerms {
             constant: 10.0 * k,
             columns: (0..5).map(|level| Column::line(k + 0.25 * f64::from(level), 0.0)).collect(),
         };

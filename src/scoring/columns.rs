@@ -53,7 +53,7 @@ impl Column {
 
 /// One component.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Columns {
+pub struct ColumnTerms {
     /// Constant outside the columns, nats.
     pub constant: f64,
     /// (D,).
@@ -71,7 +71,7 @@ pub struct ColumnScorer<F> {
     packed: Vec<F>,
     /// The sum of all constants of each component.
     totals: Vec<F>,
-    components: Vec<Columns>,
+    components: Vec<ColumnTerms>,
     /// Table for scoring sparse rows; only for linear functions.
     sparse: Option<SparseTable<F>>,
     row_terms: Option<RowFunction>,
@@ -81,7 +81,7 @@ pub struct ColumnScorer<F> {
 
 impl<F: Scalar> ColumnScorer<F> {
     /// Packs components. With `missing`, NaN stands for a missing value.
-    pub fn new(curve: Curve, components: Vec<Columns>, missing: bool) -> Self {
+    pub fn new(curve: Curve, components: Vec<ColumnTerms>, missing: bool) -> Self {
         Self::with_instructions(Instructions::widest(), curve, components, missing)
     }
 
@@ -89,7 +89,7 @@ impl<F: Scalar> ColumnScorer<F> {
     pub fn with_instructions(
         instructions: Instructions,
         curve: Curve,
-        components: Vec<Columns>,
+        components: Vec<ColumnTerms>,
         missing: bool,
     ) -> Self {
         let dimension = components.first().map_or(0, |component| component.columns.len());
@@ -105,7 +105,7 @@ impl<F: Scalar> ColumnScorer<F> {
                 }
             }
         }
-        let total = |component: &Columns| {
+        let total = |component: &ColumnTerms| {
             F::from_f64(component.constant + component.columns.iter().map(|column| column.constant).sum::<f64>())
         };
         Self {
@@ -124,7 +124,7 @@ impl<F: Scalar> ColumnScorer<F> {
     }
 
     /// A component as it was passed in.
-    pub fn component(&self, component: usize) -> &Columns {
+    pub fn component(&self, component: usize) -> &ColumnTerms {
         &self.components[component]
     }
 
@@ -371,10 +371,10 @@ mod tests {
         })
     }
 
-    fn case() -> impl Strategy<Value = (usize, Vec<Columns>, Vec<f64>)> {
+    fn case() -> impl Strategy<Value = (usize, Vec<ColumnTerms>, Vec<f64>)> {
         (1_usize..20, 1_usize..11, 1_usize..60).prop_flat_map(|(d, k, n)| {
             let component = (-5.0_f64..5.0, prop::collection::vec(column(), d))
-                .prop_map(|(constant, columns)| Columns { constant, columns });
+                .prop_map(|(constant, columns)| ColumnTerms { constant, columns });
             let value = prop_oneof![4 => -3.0_f64..3.0, 1 => Just(f64::NAN)];
             (Just(d), prop::collection::vec(component, k), prop::collection::vec(value, n * d))
         })

@@ -13,14 +13,16 @@ mod row;
 mod score_rows;
 mod scorer;
 mod sparse;
+mod sum;
 
 pub use bounds::PairBounds;
 pub use by_row::RowScorer;
 pub use codes::{CodeScorer, Codes};
-pub use columns::{Column, ColumnScorer, Columns, Curve};
+pub use columns::{Column, ColumnScorer, ColumnTerms, Curve};
 pub use drift::Drift;
 pub use quadratic::QuadraticScorer;
 pub use quadratic_form::{Link, Quadratic};
 pub use row::{Row, RowFunction};
 pub use scorer::{Block, NO_LEAD, Scorer, Scratch, Spreads};
 pub use sparse::{Shared, SparseScorer, SparseTable};
+pub use sum::{ScoredColumns, SumScorer, gather};

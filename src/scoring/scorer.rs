@@ -130,6 +130,19 @@ pub struct Scratch<F> {
     pub scan: Scan,
     /// The pairs that their bounds do not exclude, listed by component.
     pub lists: Lists,
+    /// For sums over blocks of columns.
+    pub sums: Option<Box<SumScratch<F>>>,
+}
+
+/// Space for sums over blocks of columns.
+#[derive(Debug, Default)]
+pub struct SumScratch<F> {
+    /// The columns of a block.
+    pub rows: Vec<F>,
+    /// The scores of a block.
+    pub sink: TopL<F>,
+    /// The sums, (K, rows).
+    pub sums: Lines<F>,
 }
 
 /// Rows listed by component.

@@ -7,9 +7,11 @@ use std::borrow::Cow;
 use crate::component::EditLog;
 use crate::error::{Error, Result};
 use crate::global_step::Globals;
+use crate::likelihood;
 use crate::local_step::{
     BatchTree, Behind, Frontier, LocalState, NodeUnits, OpeningRule, Outcome, Tap, TreeOptions, Units,
 };
+use crate::model::Named;
 use crate::payload::Payload;
 use crate::simd::Scalar;
 use crate::visits::{Asked, Batch, RowVisits, Task, UnitKind, Visitor, load_state, save_state};
@@ -62,6 +64,11 @@ impl<F: Scalar> UnitKind<F> for TreeSettings {
         }
         if task.is_sparse {
             return refuse("over a sparse array", "nodes of sparse rows are dense", "a dense array, or no tree");
+        }
+        let Named { name, parameters } = &task.specification.likelihood;
+        if likelihood::members(name, parameters)?.iter().any(|part| part.columns.is_some()) {
+            let reason = "a node has no levels or counts in common with its rows";
+            return refuse("over Columns", reason, "a single likelihood, or no tree");
         }
         if task.specification.missing {
             let reason = "rows without the same columns have no common mean";

@@ -10,7 +10,7 @@ import pytest
 from scipy.special import betaln
 
 import stickbreak as sb
-from cases import START, Case, fit_from, globals_of, make_case, passes, replaced
+from cases import START, Case, fit_from, flat, globals_of, make_case, passes, replaced
 from kinds import LIKELIHOODS, PROCESSES, every_likelihood, every_process
 from oracles import engines, evidence
 from oracles import variational as oracle
@@ -111,8 +111,8 @@ def test_twice_is_weight_two(likelihood: str, process: str) -> None:
         fit, other = fit_from(weighted, algorithm), fit_from(twice, algorithm)
         assert other.elbo == pytest.approx(fit.elbo, rel=1e-9, abs=1e-9 * case.scale)
         np.testing.assert_allclose(other.counts, fit.counts, rtol=1e-7, atol=1e-9)
-        for name, values in fit.components.items():
-            np.testing.assert_allclose(other.components[name], values, rtol=1e-6, atol=1e-7)
+        for name, values in flat(fit.components).items():
+            np.testing.assert_allclose(flat(other.components)[name], values, rtol=1e-6, atol=1e-7)
 
 
 @every_likelihood
@@ -204,5 +204,5 @@ def test_labels_of_components(likelihood: str, process: str) -> None:
     places = order if process == "finite" else np.arange(case.n_components)
     assert other.elbo == pytest.approx(fit.elbo, rel=1e-9, abs=1e-9 * case.scale)
     np.testing.assert_allclose(other.counts, fit.counts[places], rtol=1e-6, atol=1e-8)
-    for name, values in fit.components.items():
-        np.testing.assert_allclose(other.components[name], values[places], rtol=1e-5, atol=1e-6)
+    for name, values in flat(fit.components).items():
+        np.testing.assert_allclose(flat(other.components)[name], values[places], rtol=1e-5, atol=1e-6)

@@ -40,7 +40,7 @@ def test_every_likelihood_is_drawn_with_and_without_values(kind: type[Likelihood
         fields = [field.name for field in dataclasses.fields(kind) if field.default is None]
         # How the others are found is no value of the base measure.
         optional = [name for name in fields if name not in ("prior", "resolution")]
-        assert {getattr(likelihood, name) is not None for name in optional} == {filled}
+        assert {getattr(likelihood, name) is not None for name in optional} == ({filled} if optional else set())
 
 
 @pytest.mark.parametrize("kind", [kind for kind in Process.__subclasses__() if "weights" in kind._entry["faces"]])

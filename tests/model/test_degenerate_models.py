@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import stickbreak as sb
-from cases import Case, fit_from, make_case, passes, replaced
+from cases import Case, fit_from, flat, make_case, passes, replaced
 from kinds import LIKELIHOODS, PROCESSES, every_likelihood, every_process, make_process, make_rows, public
 from oracles.models import Array
 
@@ -29,6 +29,9 @@ def default_likelihood(name: str, rows: Array) -> Any:
         return kind(spread * np.eye(rows.shape[1]))
     if name == "known_covariance_general":
         return kind(spread * np.eye(rows.shape[1]), mean_precision=np.eye(rows.shape[1]) / (10 * spread))
+    if kind is sb.Columns:
+        given = LIKELIHOODS[name].draw(np.random.default_rng(0), rows.shape[1], False)["blocks"]
+        return sb.Columns({block: type(own)() for block, own in given.items()})
     return kind(**{"spherical_product": {"base": "product"}, "ordered_words": {"coefficient": False}}.get(name, {}))
 
 
@@ -42,7 +45,7 @@ def assert_sound(fit: sb.Fit, rows: Array, total: float) -> None:
         assert fit.counts.sum() <= total * (1 + 1e-9)
     else:
         assert fit.counts.sum() == pytest.approx(total, rel=1e-9)
-    for values in (*fit.components.values(), fit.weights, fit.log_predictive(rows), fit.predict_proba(rows)):
+    for values in (*flat(fit.components).values(), fit.weights, fit.log_predictive(rows), fit.predict_proba(rows)):
         assert np.isfinite(values).all()
     assert np.isfinite(fit.evaluate(rows))
     assert np.isfinite(fit.sample(20, seed=0)).all()
@@ -60,7 +63,7 @@ def degenerate(name: str, kind: str) -> Array:
     if kind == "repeated_rows":
         rows = np.repeat(rows[:4], 20, axis=0)
     if kind == "outlier":
-        bounded = LIKELIHOODS[name].domain in ("binary", "codes")
+        bounded = LIKELIHOODS[name].domain in ("binary", "codes", "mixed")
         rows[5] = 1.0 if bounded else np.round(1e3 * (1.0 + np.abs(rows[5])))
     if kind == "zeros":
         rows[::2] = 0.0

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import stickbreak as sb
-from cases import Case, fit_from, globals_of, make_case
+from cases import Case, fit_from, flat, globals_of, make_case
 from kinds import LIKELIHOODS, every_likelihood
 from oracles import point_engine
 from oracles.point_engine import Objective
@@ -56,10 +56,10 @@ def by_weight(weights: np.ndarray) -> np.ndarray:
 def assert_points(fit: sb.Fit, state: point_engine.PointState, rtol: float) -> None:
     mine, theirs = by_weight(fit.weights), by_weight(state.weights)
     names = state.points[0].keys()
-    assert set(names) <= set(fit.point_estimates)
+    assert set(names) <= set(flat(fit.point_estimates))
     for name in names:
         expected = np.array([state.points[k][name] for k in theirs])
-        np.testing.assert_allclose(fit.point_estimates[name][mine], expected, rtol=rtol, atol=rtol)
+        np.testing.assert_allclose(flat(fit.point_estimates)[name][mine], expected, rtol=rtol, atol=rtol)
     np.testing.assert_allclose(fit.weights[mine], state.weights[theirs], rtol=rtol)
 
 
@@ -146,7 +146,7 @@ def test_plug_in_density_of_a_variational_fit(likelihood: str, process: str) -> 
     points = [points_of_kind.plug_in(natural) for natural in state.naturals]
     for name in points[0]:
         expected = np.array([point[name] for point in points])
-        np.testing.assert_allclose(fit.point_estimates[name], expected, rtol=1e-7, atol=1e-8)
+        np.testing.assert_allclose(flat(fit.point_estimates)[name], expected, rtol=1e-7, atol=1e-8)
     weights = case.mixture.process.expected_weights(state.eta)[:-1]
     expected = point_engine.plug_in_log_density(case.rows, case.mixture, weights, points)
     np.testing.assert_allclose(fit.log_predictive(case.rows, plug_in=True), expected, rtol=1e-7, atol=1e-7)
@@ -163,8 +163,8 @@ def test_point_fits_are_saved_and_sampled(likelihood: str, objective: Objective,
     assert again.bound == fit.bound == objective
     assert again.elbo == fit.elbo
     np.testing.assert_array_equal(again.log_predictive(case.rows), fit.log_predictive(case.rows))
-    for name, values in fit.point_estimates.items():
-        np.testing.assert_array_equal(again.point_estimates[name], values)
+    for name, values in flat(fit.point_estimates).items():
+        np.testing.assert_array_equal(flat(again.point_estimates)[name], values)
     assert np.isfinite(fit.sample(20, seed=1)).all()
 
 

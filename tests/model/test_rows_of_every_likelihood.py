@@ -17,6 +17,7 @@ WRONG: dict[str, dict[str, float]] = {
     "real": {"nan": np.nan, "infinite": np.inf, "minus_infinite": -np.inf},
     "counts": {"nan": np.nan, "infinite": np.inf, "negative": -1.0, "half": 0.5, "beyond_2^53": 2.0**53 + 2},
     "codes": {"nan": np.nan, "infinite": np.inf, "negative": -1.0, "half": 0.5, "unseen": 4.0},
+    "mixed": {"nan": np.nan, "infinite": np.inf, "negative": -1.0, "half": 0.5, "unseen": 4.0},
     "binary": {"nan": np.nan, "infinite": np.inf, "two": 2.0, "half": 0.5, "negative": -1.0},
 }
 READERS: dict[str, Callable[[sb.Fit, Any], Any]] = {
@@ -27,7 +28,7 @@ READERS: dict[str, Callable[[sb.Fit, Any], Any]] = {
     "plug_in": lambda fit, rows: fit.log_predictive(rows, plug_in=True),
     "evaluate": lambda fit, rows: fit.evaluate(rows),
 }
-OF_COUNTS = [name for name, kind in LIKELIHOODS.items() if kind.domain != "real"]
+OF_COUNTS = [name for name, kind in LIKELIHOODS.items() if kind.domain not in ("real", "mixed")]
 of_sparse_rows = pytest.mark.parametrize(
     "likelihood", [name for name, kind in LIKELIHOODS.items() if public(kind.public)._accepts_sparse]
 )
@@ -279,5 +280,11 @@ def test_specifications_are_values(likelihood: str) -> None:
     assert type(case.model.likelihood).__name__ in repr(case.model.likelihood)
     given = case.model.likelihood
     # Absent parameters follow the data.
-    filled = {"resolution": np.zeros(case.rows.shape[1])} if hasattr(given, "resolution") else {}
-    assert fit_from(case).model == dataclasses.replace(case.model, likelihood=dataclasses.replace(given, **filled))
+    assert fit_from(case).model == dataclasses.replace(case.model, likelihood=with_resolution(given, 3))
+
+
+def with_resolution(given: Any, dimension: int) -> Any:
+    """A likelihood with the resolution of continuous columns."""
+    if isinstance(given, sb.Columns):
+        return sb.Columns({block: with_resolution(own, len(block)) for block, own in given.blocks.items()})
+    return dataclasses.replace(given, resolution=np.zeros(dimension)) if hasattr(given, "resolution") else given

@@ -5,14 +5,14 @@ with the names of `Fit.point_estimates`, of one component.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import stats
 from scipy.special import xlogy
 
-from oracles import discrete, gaussians, models
+from oracles import columns, discrete, gaussians, models
 from oracles.models import Array
 
 Point: TypeAlias = dict[str, Array]
@@ -376,6 +376,66 @@ class NegativeBinomialPoints(Points):
         return {"mean": weighted_mean(rows, weights)}
 
 
+class ColumnsPoints(Points):
+    """Points of the blocks, each under the columns of its block."""
+
+    likelihood: columns.Columns
+
+    def parts(self, *values: Array) -> Iterator[tuple[Any, ...]]:
+        """The title, the columns and the points of each block, and its parts of natural parameters or statistics."""
+        split = zip(*(self.likelihood.parts(value) for value in values), strict=True)
+        for parts in split:
+            block, own = parts[0][0], parts[0][1]
+            title = ", ".join(map(str, block))
+            yield title, list(block), points_of(own), *(part for *_, part in parts)
+
+    def own(self, point: Point, title: str) -> Point:
+        """The points of a block."""
+        start = f"{title}."
+        return {name.removeprefix(start): value for name, value in point.items() if name.startswith(start)}
+
+    def named(self, title: str, own: Point) -> Point:
+        """These points under the columns of the block."""
+        return {f"{title}.{name}": value for name, value in own.items()}
+
+    def log_density(self, point: Point, rows: Array) -> Array:
+        parts = self.parts(self.likelihood.prior_natural)
+        found = (each.log_density(self.own(point, title), rows[:, block]) for title, block, each, _ in parts)
+        return np.asarray(sum(found, np.zeros(len(rows))))
+
+    def log_prior(self, point: Point) -> float:
+        parts = self.parts(self.likelihood.prior_natural)
+        return sum(each.log_prior(self.own(point, title)) for title, _, each, _ in parts)
+
+    def mode(self, statistics: Array) -> Point:
+        found: Point = {}
+        for title, _, each, own in self.parts(statistics):
+            found |= self.named(title, each.mode(own))
+        return found
+
+    def plug_in(self, natural: Array) -> Point:
+        found: Point = {}
+        for title, _, each, own in self.parts(natural):
+            found |= self.named(title, each.plug_in(own))
+        return found
+
+    def most_likely(self, rows: Array, weights: Array, ridge: Any) -> Point:
+        found: Point = {}
+        parts = self.parts(self.likelihood.prior_natural)
+        for (title, block, each, _), own in zip(parts, ridge, strict=True):
+            found |= self.named(title, each.most_likely(rows[:, block], weights, own))
+        return found
+
+    def ridge(self) -> Any:
+        return [each.ridge() for _, _, each, _ in self.parts(self.likelihood.prior_natural)]
+
+    def blur(self, point: Point, ridge: Any) -> float:
+        parts = self.parts(self.likelihood.prior_natural)
+        return sum(
+            each.blur(self.own(point, title), own) for (title, _, each, _), own in zip(parts, ridge, strict=True)
+        )
+
+
 POINTS: dict[type[models.Likelihood], Callable[[Any], Points]] = {
     models.NormalWishart: FullPoints,
     models.ZeroMeanWishart: ZeroMeanPoints,
@@ -389,6 +449,7 @@ POINTS: dict[type[models.Likelihood], Callable[[Any], Points]] = {
     discrete.Categorical: CategoricalPoints,
     discrete.Poisson: PoissonPoints,
     discrete.NegativeBinomial: NegativeBinomialPoints,
+    columns.Columns: ColumnsPoints,
 }
 
 

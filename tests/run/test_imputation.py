@@ -74,6 +74,9 @@ def test_draws_have_the_imputed_mean_and_variance(likelihood: str) -> None:
     draws = fit.sample_missing(np.repeat(rows, n_draws, axis=0), seed=2).reshape(3, n_draws, -1)
     means, variances = fit.impute(rows, return_variance=True)
     absent = np.isnan(rows)
+    if likelihood == "columns_with_holes":
+        # The last column has codes.
+        absent[:, 2] = False
     if likelihood == "categorical":
         # The most probable code and the probability of the others.
         draws, variances = (draws != means[:, None]).astype(float), variances * (1 - variances)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import stickbreak as sb
 from cases import fit_from, make_case, passes, replaced, visible_bits
-from kinds import every_likelihood, every_process
+from kinds import every_one_of_all_columns, every_process
 from oracles import engines, nodes, variational
 
 Array = np.ndarray
@@ -47,7 +47,7 @@ def least(likelihood: str, dimension: int) -> int:
     return 2 * math.ceil((row + n_squares) / row)
 
 
-@every_likelihood
+@every_one_of_all_columns
 @every_process
 @pytest.mark.parametrize("sparsity", [1, 2, None])
 @pytest.mark.one_in(3)
@@ -93,7 +93,7 @@ def test_opened_nodes_are_those_of_the_oracle(budget: int | None) -> None:
     assert wrong != pytest.approx(bound, rel=1e-6)
 
 
-@every_likelihood
+@every_one_of_all_columns
 @pytest.mark.one_in(3)
 def test_nodes_of_many_rows(likelihood: str) -> None:
     """Sums over a node of more rows than one task reads are those of all rows; its bound is at most that of rows."""
@@ -110,7 +110,7 @@ def test_nodes_of_many_rows(likelihood: str) -> None:
     assert found.elbo <= found.evaluate(case.rows, sample_weight=case.weights) + 1e-9 * abs(found.elbo)
 
 
-@every_likelihood
+@every_one_of_all_columns
 @every_process
 @pytest.mark.one_in(3)
 def test_an_open_tree_is_its_rows(likelihood: str, process: str) -> None:
@@ -125,7 +125,7 @@ def test_an_open_tree_is_its_rows(likelihood: str, process: str) -> None:
 
 @pytest.mark.parametrize("objective", ["map", "ml"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@every_likelihood
+@every_one_of_all_columns
 def test_an_open_tree_is_its_rows_under_every_objective(likelihood: str, dtype: type, objective: Any) -> None:
     case = make_case(6, n=60, likelihood=likelihood, process="finite", weighted=True, with_mode=True, concentration=8.0)
     algorithm = sb.Full(objective=objective, sparsity=2, margin=None, max_passes=4, tol=0.0)

@@ -31,6 +31,7 @@ from kinds import (
     OF_SEPARATE_COLUMNS,
     every_likelihood,
     every_marginalising,
+    every_marginalising_one,
     every_process,
     public,
 )
@@ -187,7 +188,7 @@ def test_nothing_but_empty_rows_is_refused(likelihood: str) -> None:
 # 3: empty columns
 
 
-@every_marginalising
+@every_marginalising_one
 def test_empty_columns_change_nothing(likelihood: str) -> None:
     """The same bound and responsibilities; the column's parameters stay at the prior."""
     case = hole_case(10, likelihood, dimension=4)
@@ -218,7 +219,7 @@ def shorter(name: str, value: Any, kept: list[int]) -> Any:
     return matrix[block] if name == "covariance" else np.linalg.inv(np.linalg.inv(matrix)[block])
 
 
-@every_marginalising
+@every_marginalising_one
 def test_a_column_missing_in_one_component_stays_at_its_prior(likelihood: str) -> None:
     case = hole_case(11, likelihood)
     labels = np.arange(len(case.rows)) % 2
@@ -236,7 +237,7 @@ def test_a_column_missing_in_one_component_stays_at_its_prior(likelihood: str) -
 # 4: columns
 
 
-@every_marginalising
+@every_marginalising_one
 def test_columns_in_another_order(likelihood: str) -> None:
     case = hole_case(12, likelihood)
     order, given_likelihood = [2, 0, 1], case.model.likelihood
@@ -313,7 +314,7 @@ def test_marginal_is_a_product_of_predictives(likelihood: str) -> None:
 # 6: scores
 
 
-@every_marginalising
+@every_marginalising_one
 def test_score_of_a_hole_is_the_integral_over_it(likelihood: str) -> None:
     case = hole_case(17, likelihood)
     if likelihood == "negative_binomial":
@@ -395,7 +396,8 @@ def test_holes_are_refused_by_name(likelihood: str) -> None:
     with pytest.raises(sb.InvalidArgument) as caught:
         fit_from(replaced(case, rows=rows))
     assert caught.value.argument == "data"
-    if likelihood in MARGINALISING:
+    # A block of one column allows holes, whatever its likelihood.
+    if likelihood in (*MARGINALISING, "columns"):
         infinite = rows.copy()
         infinite[4, 0] = np.inf
         with pytest.raises(sb.InvalidArgument):
@@ -450,7 +452,11 @@ def test_starts_with_gaps(likelihood: str, init: str) -> None:
     """Both words give a finite, monotone fit of rows with missing values; parameters follow the observed ones."""
     case = hole_case(24, likelihood, n=200)
     given = {"covariance": case.model.likelihood.covariance} if "known" in likelihood else {}
-    chosen = public(LIKELIHOODS[likelihood].public)(prior="rule", **given)
+    if isinstance(case.model.likelihood, sb.Columns):
+        blocks = case.model.likelihood.blocks.items()
+        chosen: Any = sb.Columns({block: type(own)(prior="rule") for block, own in blocks})
+    else:
+        chosen = public(LIKELIHOODS[likelihood].public)(prior="rule", **given)
     model = sb.Mixture(likelihood=chosen, process=sb.DirichletProcess())
     for algorithm in (passes(10), sb.Memoized(batches=4, max_passes=10, tol=0.0)):
         fit = sb.fit(

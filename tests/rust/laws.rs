@@ -13,6 +13,7 @@ use stickbreak::likelihood::{Density, demands};
 use stickbreak::local_step::{ByScore, FromTable, Keep, LocalStep, Outcome};
 use stickbreak::model::Model;
 use stickbreak::parallel::{Cancel, with_threads};
+use stickbreak::parameters::Parameters;
 use stickbreak::responsibilities::Sparsity;
 use stickbreak::rng::Choices;
 use stickbreak::simd::{Lines, Scalar};
@@ -341,7 +342,7 @@ fn seeding_can_be_enumerated() {
         seed: 0,
         cancel: &cancel,
     };
-    let asked = demands("Gaussian").expect("a name of the registry");
+    let asked = demands("Gaussian", &Parameters::default()).expect("a name of the registry");
     assert!(moments(&data, asked.sought.needs, &asked.domain.into(), false, &cancel).is_ok());
     let (mut total, mut first) = (0.0, [0.0; 4]);
     // One seed, then two trials for the second.

@@ -55,7 +55,7 @@ fn model_of<F: Scalar>(likelihood: &str, process: &str, rows: &[F]) -> Model<F> 
         specification.likelihood.parameters.0.insert("covariance".into(), covariance);
     }
     let table_rows = DenseRows::new(rows, D);
-    let asked = demands(likelihood).expect("a name of the registry");
+    let asked = demands(likelihood, &specification.likelihood.parameters).expect("a name of the registry");
     let table_rows = TableRows { rows: &table_rows, weights: None };
     let data =
         moments(&table_rows, asked.sought.needs, &asked.domain.into(), false, &Cancel::default()).expect("finite rows");

@@ -24,13 +24,25 @@ struct Case {
 /// Rows that suit a likelihood; some values are missing where it allows that.
 fn rows(domain: Domain, n: usize, d: usize, missing: bool, seed: u64) -> Vec<f64> {
     let mut generator = common::generator(seed);
+    if domain == Domain::Mixed {
+        let (real, mut counts) = (rows(Domain::Real, n, d, false, seed), rows(Domain::Counts, n, 1, missing, seed));
+        let mut all = real;
+        for (index, row) in all.chunks_exact_mut(d).enumerate() {
+            // A row lacks all real numbers or none.
+            if missing && index % 4 == 1 {
+                row.fill(f64::NAN);
+            }
+            row[d - 1] = counts.remove(0);
+        }
+        return all;
+    }
     let mut value = || match domain {
         Domain::Real | Domain::Centred => generator.sample::<f64, _>(StandardNormal) + 3.0,
         Domain::Counts => {
             f64::from(generator.random_range(0_u32..6)) * [0.0, 0.0, 1.0, 1.0, 10.0, 1e4][generator.random_range(0..6)]
         }
         Domain::Binary => f64::from(generator.random_range(0_u32..2)),
-        Domain::Codes => f64::from(generator.random_range(0_u32..4)),
+        Domain::Codes | Domain::Mixed => f64::from(generator.random_range(0_u32..4)),
     };
     let mut rows: Vec<f64> = (0..n * d).map(|_| value()).collect();
     if missing {
@@ -39,38 +51,51 @@ fn rows(domain: Domain, n: usize, d: usize, missing: bool, seed: u64) -> Vec<f64
     rows
 }
 
+/// What a likelihood requires in `d` columns: a covariance, or the blocks of a Gaussian and of counts.
+fn required(name: &str, d: usize) -> Parameters {
+    match name {
+        "KnownCovarianceGaussian" => {
+            let covariance = (0..d * d).map(|index| if index % d == index / d { 1.5 } else { 0.3 }).collect();
+            Parameters::from_pairs([("covariance", table(d, covariance))])
+        }
+        "Columns" => {
+            let real: Vec<String> = (0..d - 1).map(|column| column.to_string()).collect();
+            let gaussian = if d > 1 { format!("Gaussian {}; ", real.join(" ")) } else { String::new() };
+            Parameters::from_pairs([("blocks", Value::Text(format!("{gaussian}Poisson {}", d - 1)))])
+        }
+        _ => Parameters::default(),
+    }
+}
+
 impl Case {
     fn new(name: &'static str, n: usize, d: usize, missing: bool, seed: u64) -> Self {
-        let asked = demands(name).expect("a name of the registry");
+        let parameters = required(name, d);
+        let asked = demands(name, &parameters).expect("a name of the registry");
         let values = rows(asked.domain, n, d, missing, seed);
         let rows = DenseRows::new(&values[..], d);
         let data = moments(
             &TableRows { rows: &rows, weights: None },
             asked.sought.needs,
-            &asked.domain.into(),
+            &likelihood::allowed(name, &parameters).expect("valid"),
             missing,
             &Cancel::default(),
         );
         let data = data.expect("rows of the domain");
-        let parameters = match name {
-            "KnownCovarianceGaussian" => {
-                let covariance = (0..d * d).map(|index| if index % d == index / d { 1.5 } else { 0.3 }).collect();
-                Parameters::from_pairs([("covariance", table(d, covariance))])
-            }
-            _ => Parameters::default(),
-        };
         let complete = likelihood::resolve(name, &parameters, &data).expect("defaults");
-        let origin = if matches!(asked.domain, Domain::Real | Domain::Centred) { data.mean } else { vec![0.0; d] };
-        let rows = values.chunks_exact(d).map(|row| row.iter().zip(&origin).map(|(x, o)| x - o).collect()).collect();
+        let has_origin = matches!(asked.domain, Domain::Real | Domain::Centred | Domain::Mixed);
+        let origin = if has_origin { data.mean } else { vec![0.0; d] };
         let likelihood =
             likelihood::build::<f64>(name, &complete, Frame { origin, missing, ..Frame::default() }).expect("defaults");
+        let moved = |row: &[f64]| row.iter().zip(likelihood.origin()).map(|(x, o)| x - o).collect();
+        let rows = values.chunks_exact(d).map(moved).collect();
         Self { name, likelihood, rows }
     }
 
     /// One case for each likelihood, and one more with missing values if it allows them.
     fn all(n: usize, d: usize, seed: u64) -> Vec<Self> {
         let kinds = ENTRIES.iter().flat_map(|entry| [(entry.name, false), (entry.name, true)]);
-        let allowed = kinds.filter(|(name, missing)| !missing || demands(name).is_ok_and(|asked| asked.missing));
+        let allowed = kinds
+            .filter(|(name, missing)| !missing || demands(name, &required(name, d)).is_ok_and(|asked| asked.missing));
         allowed.map(|(name, missing)| Self::new(name, n, d, missing, seed)).collect()
     }
 
@@ -249,7 +274,7 @@ proptest! {
 
     #[test]
     fn sparse_rows_equal_dense_ones(n in 2_usize..14, d in 1_usize..6, seed in any::<u64>()) {
-        let takes_sparse = |name: &&str| demands(name).is_ok_and(|asked| asked.sparse);
+        let takes_sparse = |name: &&str| demands(name, &required(name, d)).is_ok_and(|asked| asked.sparse);
         let sparse = ENTRIES.iter().map(|entry| entry.name).filter(takes_sparse);
         for case in sparse.map(|name| Case::new(name, n, d, false, seed)) {
             let stored = |row: &Vec<f64>| -> (Vec<u32>, Vec<f64>) {

@@ -1,7 +1,7 @@
 """The registry of the core against the Python classes: no rule of one is missing or different in the other."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields
 from typing import Any, Literal, get_args, get_origin
 
@@ -12,6 +12,7 @@ from scipy import sparse
 
 import stickbreak as sb
 from stickbreak import _core
+from stickbreak.model.likelihoods import Likelihood
 
 REGISTRY = _core.registry()
 FAMILIES = ("likelihoods", "processes", "moves", "samplers", "priors")
@@ -30,6 +31,7 @@ TYPES: dict[str, Any] = {
     "matrix": {ArrayLike},
     "integer": {int},
     "flag": {bool},
+    "blocks": {Mapping[Any, Likelihood]},
 }
 # Values of the parameters that must be given.
 REQUIRED = {
@@ -40,6 +42,7 @@ REQUIRED = {
     "shape": 1.0,
     "rate": 1.0,
     "mass": 1.0,
+    "blocks": {(0, 1): sb.Poisson()},
     "a": 1.5,
     "b": 2.0,
 }

@@ -149,9 +149,15 @@ def owners_of(
 
 
 def _of_rows(base: type[T]) -> list[type[T]]:
-    """Return the subclasses except those only for documents, which have a separate command."""
+    """Return the subclasses except those only for documents, which have a separate command, and those of blocks."""
     all_faces = ((kind, getattr(kind, "_entry", {}).get("faces")) for kind in base.__subclasses__())
-    return [kind for kind, faces in all_faces if faces != ["documents"]]
+    return [kind for kind, faces in all_faces if faces != ["documents"] and not _has_blocks(kind)]
+
+
+def _has_blocks(kind: type[Any]) -> bool:
+    """Return whether a likelihood consists of others, which a file describes."""
+    parameters = getattr(kind, "_entry", {}).get("parameters", {})
+    return any(rule["kind"] == "blocks" for rule in parameters.values())
 
 
 def made(kind: type[T], given: Mapping[str, Any]) -> T:

@@ -14,6 +14,8 @@ from stickbreak.io.compressed import check_values, compressed_rows, fitting_in_m
 from stickbreak.io.frames import is_table
 
 _NUMBERS = "biuf"  # NumPy's kinds of real numbers, booleans included
+# Domains of likelihoods for which integers are no other numbers.
+_WHOLE = ("counts", "binary", "codes", "mixed")
 _TIMES = "mM"  # its kinds of durations and dates
 _ROWS_ALLOWED = "an array or table of real numbers, of shape (n, D)"
 _WITHOUT_COLUMN = "leave such columns out, or make numbers of them"
@@ -117,9 +119,7 @@ def rows(
     dtype: type[np.float32] | type[np.float64] = np.float32 if single else np.float64
     if array.dtype == dtype and array.flags.aligned:
         return array
-    whole_numbers = (
-        likelihood is not None and likelihood._domain in ("counts", "binary", "codes") and array.dtype.kind in "biu"
-    )
+    whole_numbers = likelihood is not None and likelihood._domain in _WHOLE and array.dtype.kind in "biu"
     if whole_numbers:
         _check_held(array, argument)
     # A list has no type to keep, and the type of counts is fixed.

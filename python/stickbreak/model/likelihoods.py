@@ -4,12 +4,14 @@ Defaults of parameters left `None` depend on the data; `Fit.model` has the value
 here or in `counts` whose fields have the parameter names of the core.
 """
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 from numpy.typing import ArrayLike
 
 from stickbreak import _core
+from stickbreak.io.names import Names
 from stickbreak.model.gamma import Gamma
 from stickbreak.model.specification import Specification
 
@@ -30,6 +32,26 @@ class Likelihood(Specification):
 
     def _check(self) -> None:
         _core.check_likelihood(*self._to_core())
+
+    def _is_learned(self) -> bool:
+        """Whether a parameter has a prior that samplers learn."""
+        return any(isinstance(value, Gamma) for value in self._parameters().values())
+
+    def _placed(self, names: Names | None, n_columns: int) -> Self:
+        """Return the same likelihood with the positions of columns that its parameters name."""
+        return self
+
+    def _own_names(self) -> Names | None:
+        """Return the names of the columns in the order of the likelihood, if it has them."""
+        return None
+
+    def _named(self, names: Names | None) -> Self:
+        """Return the same likelihood with the names of columns that its parameters place."""
+        return self
+
+    def _nested(self, values: Mapping[str, Any], names: Names | None) -> dict[str, Any]:
+        """Return values of parameters of components in the form that results show."""
+        return dict(values)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

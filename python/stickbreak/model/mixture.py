@@ -1,9 +1,10 @@
 """The model: an observation model and a prior on the weights."""
 
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 from stickbreak import checks
+from stickbreak.io.names import Names
 from stickbreak.model.likelihoods import Likelihood
 from stickbreak.model.model import Model
 from stickbreak.model.processes import DirichletProcess, Process
@@ -51,6 +52,14 @@ class Mixture(Model):
         if process._has_face("documents"):
             found, allowed = f"a Mixture with {type(process).__name__}", "a TopicModel, or a DirichletProcess"
             raise checks.not_supported("process", found, "its weights are those of documents", allowed)
+
+    def _placed(self, names: Names | None, n_columns: int) -> Self:
+        """Return the same model with the positions of columns that its likelihood names."""
+        return replace(self, likelihood=self.likelihood._placed(names, n_columns))
+
+    def _named(self, names: Names | None) -> Self:
+        """Return the same model with the names of columns that its likelihood places."""
+        return replace(self, likelihood=self.likelihood._named(names))
 
     @property
     def _hint_on_missing(self) -> str:

@@ -2,6 +2,7 @@
 
 from typing import Any, ClassVar, Self
 
+from stickbreak.io.names import Names
 from stickbreak.model.likelihoods import Likelihood
 from stickbreak.model.processes import Process
 from stickbreak.model.specification import REGISTRY
@@ -32,6 +33,14 @@ class Model:
     def _hint_on_missing(self) -> str:
         """What to do about missing values."""
         raise NotImplementedError
+
+    def _placed(self, names: Names | None, n_columns: int) -> Self:
+        """Return the same model with the positions of columns that its likelihood names."""
+        return self
+
+    def _named(self, names: Names | None) -> Self:
+        """Return the same model with the names of columns that its likelihood places."""
+        return self
 
     @classmethod
     def _from_core(cls, likelihood: tuple[str, dict[str, Any]], process: tuple[str, dict[str, Any]]) -> Self:

@@ -79,14 +79,19 @@ class Specification:
         """Make the specification that the core calls `name`, using a subclass of this class."""
         for kind in cls.__subclasses__():
             if kind._name == name:
-                # All parameters are required: a default for a missing one would give a different model. Earlier
-                # versions knew no pairs.
-                rules = kind._entry["parameters"].items()
-                given = {field: rule for field, rule in rules if rule["kind"] != "pair" or field in parameters}
-                return kind(**{field: _from_core(parameters[field], rule) for field, rule in given.items()})
+                return kind._of_core(parameters)
         known = [kind._name for kind in cls.__subclasses__()]
         hint = checks.did_you_mean(name, known) or f"it knows {', '.join(known)}"
         raise NotSupported(f"this version of stickbreak knows no {cls.__name__.lower()} called {name!r}; {hint}")
+
+    @classmethod
+    def _of_core(cls, parameters: dict[str, Any]) -> Self:
+        """Make the specification from the parameters of the core."""
+        # All parameters are required: a default for a missing one would give a different model. Earlier versions knew
+        # no pairs.
+        rules = cls._entry["parameters"].items()
+        given = {field: rule for field, rule in rules if rule["kind"] != "pair" or field in parameters}
+        return cls(**{field: _from_core(parameters[field], rule) for field, rule in given.items()})
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Uses the constructor, because unpickled arrays would be writable.

@@ -1,5 +1,7 @@
 """Posterior draws and intervals of the parameters of a fit."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,7 +12,7 @@ from stickbreak.result.fitted import Fitted
 class Drawing(Fitted):
     """A fit whose parameters can be drawn."""
 
-    def sample_parameters(self, n: int, *, seed: int = 0) -> dict[str, NDArray[np.float64]]:
+    def sample_parameters(self, n: int, *, seed: int = 0) -> dict[str, Any]:
         r"""Draw weights and parameters of the components from their posterior q.
 
         Weights and components are independent under q, and so are the components. Weights come from their sticks,
@@ -55,9 +57,9 @@ class Drawing(Fitted):
         True
         """
         n = checks.integer("n", n, minimum=1)
-        return _weights_first(_core.sample_parameters(self._state, n, checks.seed(seed)))
+        return self._weights_first(_core.sample_parameters(self._state, n, checks.seed(seed)))
 
-    def intervals(self, level: float = 0.9, *, n: int = 2000, seed: int = 0) -> dict[str, NDArray[np.float64]]:
+    def intervals(self, level: float = 0.9, *, n: int = 2000, seed: int = 0) -> dict[str, Any]:
         """Return posterior intervals of the weights and of the parameters of the components.
 
         They are quantiles of `sample_parameters`. They take the number of components and the responsibilities as given,
@@ -94,11 +96,12 @@ class Drawing(Fitted):
         True
         """
         ends, n = probability(level), checks.integer("n", n, minimum=100)
-        return _weights_first(_core.intervals(self._state, ends, n, checks.seed(seed)))
+        return self._weights_first(_core.intervals(self._state, ends, n, checks.seed(seed)))
 
-
-def _weights_first(found: dict[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]]:
-    return {"weights": found.pop("weights"), **found}
+    def _weights_first(self, found: dict[str, NDArray[np.float64]]) -> dict[str, Any]:
+        weights: dict[str, Any] = {"weights": found.pop("weights")}
+        shown: dict[str, Any] = self._model.likelihood._nested(found, self._column_names)
+        return weights | shown
 
 
 def probability(level: object) -> tuple[float, float]:

@@ -88,12 +88,13 @@ class Fitted:
         return self._state.tail_count
 
     @property
-    def components(self) -> dict[str, NDArray[np.float64]]:
+    def components(self) -> dict[str, Any]:
         """Posterior parameters of the components by the names of the likelihood's arguments, read-only.
 
         Each array has K as its first axis and is in the units of the data. For a `Gaussian`: mean (K, D),
         mean_precision (K,), dof (K,) and scale (K, D, D), where E[precision] = dof * inverse(scale). For `Categorical`:
-        pseudo_counts (K, D, L), where L is the largest number of levels; it is zero beyond the levels of a column. In
+        pseudo_counts (K, D, L), where L is the largest number of levels; it is zero beyond the levels of a column. For
+        `Columns`: a dict of such arrays for each block, by the names or positions of its columns ("age, income"). In
         directions outside `support` scale and rate are zero, and dof is that of `Support.rank` columns.
 
         Under stick-breaking priors components are sorted by decreasing `counts`. (Exception: the last one under
@@ -102,8 +103,8 @@ class Fitted:
         return dict(self._components)
 
     @cached_property
-    def _components(self) -> dict[str, NDArray[np.float64]]:
-        return {name: _read_only(array) for name, array in self._state.components.items()}
+    def _components(self) -> dict[str, Any]:
+        return self._shown(self._state.components)
 
     @property
     def model(self) -> Mixture:
@@ -112,7 +113,7 @@ class Fitted:
         In directions outside `support` its scale or rate is 1e-9 of the value elsewhere, so another fit under this
         model leaves out the same directions. dof counts all columns.
         """
-        model: Mixture = self._model
+        model: Mixture = self._model._named(self._column_names)
         return model
 
     @property
@@ -159,14 +160,20 @@ class Fitted:
         return self._state.bound
 
     @cached_property
-    def _point_estimates(self) -> dict[str, NDArray[np.float64]]:
-        return {name: _read_only(array) for name, array in self._state.point_estimates.items()}
+    def _point_estimates(self) -> dict[str, Any]:
+        return self._shown(self._state.point_estimates)
+
+    def _shown(self, values: dict[str, NDArray[np.float64]]) -> dict[str, Any]:
+        """Return parameters of components in the form that the likelihood shows."""
+        arrays = {name: _read_only(array) for name, array in values.items()}
+        return self._model.likelihood._nested(arrays, self._column_names)  # type: ignore[no-any-return]
 
     @property
-    def point_estimates(self) -> dict[str, NDArray[np.float64]]:
+    def point_estimates(self) -> dict[str, Any]:
         """One value for each parameter of each component, in the units of the data, read-only. K is the first axis.
 
-        The names are mean and covariance, mean and variance, probabilities, or rate. Variational fits give posterior
+        The names are mean and covariance, mean and variance, probabilities, or rate; for `Columns`, by the columns of
+        each block. Variational fits give posterior
         means (of the precision for a covariance: covariance = scale / dof). Fits of the objective "map" or "ml" give
         their estimates.
         """

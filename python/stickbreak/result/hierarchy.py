@@ -53,7 +53,7 @@ class Hierarchy:
     @property
     def model(self) -> Mixture:
         """The model, with all parameters of its likelihood filled in."""
-        return self._model
+        return self._model._named(self._column_names)
 
     @property
     def column_names(self) -> tuple[str, ...] | None:
@@ -185,12 +185,12 @@ class Hierarchy:
         state = self._state.insert(rows, new, checks.threads(threads))
         # Gives the same bits as `load`, which measures rows from the mean of all rows.
         try:
-            restored = _restored(self.model, rows, state.joins(), state.state)
+            restored = _restored(self._model, rows, state.joins(), state.state)
         except InvalidArgument as error:
             # The parameters of the model are too small relative to the scatter of all rows.
             found = f"so far from the other rows that {error.argument} of the model is lost beside them"
             raise checks.invalid_argument("X_new", found, "rows of about the size of the others") from error
-        return Hierarchy(restored, self.model, rows, self._column_names)
+        return Hierarchy(restored, self._model, rows, self._column_names)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the hierarchy with its rows to a file, which `load` reads.
@@ -210,7 +210,7 @@ class Hierarchy:
         files.write(path, *self._to_parts(), kind=files.HIERARCHY)
 
     def _to_parts(self) -> tuple[files.Header, files.Arrays]:
-        header, found = parts.to_parts(self.model, self._rows)
+        header, found = parts.to_parts(self._model, self._rows)
         if self._column_names is not None:
             header["column_names"] = list(self._column_names)
         return header, found | {"joins": self.joins, "state": np.array(self._state.state)}

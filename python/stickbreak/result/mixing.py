@@ -1,6 +1,6 @@
 """Mixtures that belong to draws of partitions: weights and parameters of clusters, and densities at them."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -98,15 +98,20 @@ class Mixing:
         draws = self._some_draws(state, chosen, checks.seed(seed))
         found = _core.parameters_of_draws(state, own, draws, checks.threads(threads))
         values = {"weights": found.pop("weights"), **found}
+
+        def shown(values: dict[str, NDArray[Any]]) -> dict[str, Any]:
+            weights = {"weights": values.pop("weights")}
+            return weights | self._model.likelihood._nested(values, self._column_names)
+
         chain, draw = chosen // self._chains.n_clusters.shape[1], chosen % self._chains.n_clusters.shape[1]
         clusters = np.concatenate([np.arange(number) for number in numbers[chosen]])
         if wanted is None:
             owners = np.concatenate([np.full(number, index) for index, number in enumerate(numbers[chosen])])
             places = {"chain": chain[owners], "draw": draw[owners], "cluster": clusters}
-            return {**places, **{name: value[0] for name, value in values.items()}}
+            return {**places, **shown({name: value[0] for name, value in values.items()})}
         shape = (chosen.size, wanted)
         places = {"chain": chain, "draw": draw, "cluster": clusters.reshape(shape)}
-        return {**places, **{name: value[0].reshape(*shape, *value.shape[2:]) for name, value in values.items()}}
+        return {**places, **shown({name: value[0].reshape(*shape, *value.shape[2:]) for name, value in values.items()})}
 
     def density(self, X: ArrayLike, level: float = 0.9, *, seed: int = 0, threads: int | None = None) -> DensityBand:
         r"""Return the density of rows with a credible interval.

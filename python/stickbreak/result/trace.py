@@ -55,7 +55,7 @@ class Trace(Diagnosing, Partitioning, Mixing):
     @property
     def model(self) -> Mixture:
         """The model, with all parameters of its likelihood filled in."""
-        return self._model
+        return self._model._named(self._column_names)
 
     @property
     def column_names(self) -> tuple[str, ...] | None:
@@ -336,7 +336,7 @@ class Trace(Diagnosing, Partitioning, Mixing):
         if self._column_names is not None:
             header["column_names"] = list(self._column_names)
         own = None if self._sampled is None or not rows else self._sampled[1]
-        own_header, model_arrays = parts.to_parts(self.model, own)
+        own_header, model_arrays = parts.to_parts(self._model, own)
         return header | own_header, found | model_arrays
 
     @classmethod

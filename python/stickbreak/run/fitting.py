@@ -237,6 +237,7 @@ def run_fit(
     file = checkpoint_file(given["checkpoint"], "fit", seeds)
     with file or nullcontext():
         rows = read(data, model, init=given["init"], file=file, minimum=model._min_rows, may_miss=marginalizes)
+        model = model._placed(rows.names, rows.n_columns)
         chosen = _algorithm(algorithm, model, in_blocks=rows.n_rows is None)
         chosen._check_model(model)
         beginning = start(given["init"], model, rows.n_rows, rows.n_columns, given["missing"])

@@ -81,5 +81,6 @@ def sample_prior(model: Mixture, n: int, *, n_columns: int | None = None, seed: 
     checks.instance("model", model, Mixture, "a Mixture")
     number = checks.integer("n", n, minimum=1, maximum=2**32 - 2)
     columns = None if n_columns is None else checks.integer("n_columns", n_columns, minimum=1, or_else=["None"])
+    model = model._placed(model.likelihood._own_names(), columns or 0)
     likelihood, process = model.likelihood._to_core(), model.process._to_core()
     return PriorSample(*_core.sample_prior(likelihood, process, number, columns, checks.seed(seed)))

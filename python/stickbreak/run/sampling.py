@@ -185,6 +185,7 @@ def sample(
     functions = checked_callbacks(callbacks)
     with checkpoint_file(checkpoint, "sample", [plan["seed"]]) or nullcontext() as file:
         given = read(data, model, init=init, file=file, minimum=1)
+        model = model._placed(given.names, given.n_columns)
         rows = own_rows(given, "data", copy=not chosen._in_place)
         kept = None if keep_rows is None else distinct(keep_rows, "keep_rows", rows.shape[0])
         plan["keep_rows"] = None if kept is None else kept.astype(np.uint32)

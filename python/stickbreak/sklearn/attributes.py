@@ -32,7 +32,7 @@ class Attributes:
     def means_(self) -> NDArray[np.float64]:
         """Means of the components, shape (K, D), for Gaussians: posterior means or point estimates."""
         try:
-            return self._fitted().point_estimates["mean"]
+            return np.asarray(self._fitted().point_estimates["mean"])
         except KeyError:
             likelihood = type(self.fit_.model.likelihood).__name__
             raise AttributeError(f"the components of a {likelihood} have no parameter `mean`") from None

@@ -18,7 +18,7 @@ def covariances(fit: Fit) -> NDArray[np.float64]:
     for name in ("covariance", "variance"):
         # Likelihoods of counts have rates, but no separate variances.
         if name in found:
-            return found[name]
+            return np.asarray(found[name])
     likelihood = fit.model.likelihood
     known = getattr(likelihood, "covariance", None)
     if known is None:

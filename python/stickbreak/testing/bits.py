@@ -55,7 +55,7 @@ def visible_bits(fit: Fit, X: ArrayLike) -> dict[str, bytes]:
         "log_predictive": fit.log_predictive(X),
         "sample": fit.sample(50, seed=3),
     }
-    numbers |= {f"components.{name}": values for name, values in fit.components.items()}
+    numbers |= {f"components.{name}": values for name, values in fit._state.components.items()}
     return {name: np.asarray(value).tobytes() for name, value in numbers.items()}
 
 

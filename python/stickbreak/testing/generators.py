@@ -12,7 +12,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from stickbreak.model.counts import Categorical, NegativeBinomial, Poisson
 from stickbreak.model.gamma import Gamma
+from stickbreak.model.likelihoods import DiagonalGaussian, Gaussian, Likelihood
 from stickbreak.model.specification import Specification
 
 Array = NDArray[np.float64]
@@ -75,6 +77,7 @@ PARAMETERS: Mapping[str, Draw] = {
     "discount": lambda rng, setting: rng.uniform(0.0, 0.9),
     "mass": lambda rng, setting: rng.uniform(0.2, 5.0),
     "MixtureOfFiniteMixtures.rate": lambda rng, setting: rng.uniform(0.2, 5.0),
+    "blocks": lambda rng, setting: random_blocks(rng, setting),
 }
 # Parameters that belong together, by class. One of these sets replaces the entries of `PARAMETERS`.
 VARIANTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
@@ -242,6 +245,48 @@ def _coded(change: Change) -> Change:
     return changed
 
 
+def mixed_columns(dimension: int) -> dict[str, list[int]]:
+    """Return the columns of mixed rows by the domains of their values: the last has codes, the one before counts."""
+    places = list(range(dimension))
+    if dimension < 3:
+        return {"real": places[:-1], "counts": places[-1:]} if dimension > 1 else {"counts": places}
+    return {"real": places[:-2], "counts": places[-2:-1], "codes": places[-1:]}
+
+
+def mixed_rows(rng: Generator, rows: Array) -> Array:
+    """Return rows of numbers with counts and codes in some columns."""
+    found = rows.copy()
+    for domain, columns in mixed_columns(rows.shape[1]).items():
+        found[:, columns] = DOMAINS[domain]["clusters"](rng, rows[:, columns])
+    return found
+
+
+def _mixed(change: Change) -> Change:
+    """Return a change that makes mixed rows, and then applies `change`."""
+
+    def changed(rng: Generator, rows: Array) -> Array:
+        return change(rng, mixed_rows(rng, rows))
+
+    return changed
+
+
+# The likelihoods of mixed rows by the domains of their values.
+_OF_DOMAINS = {"real": (Gaussian, DiagonalGaussian), "counts": (Poisson, NegativeBinomial), "codes": (Categorical,)}
+
+
+def random_blocks(rng: Generator, setting: Setting) -> dict[tuple[int, ...], Likelihood]:
+    """Return random likelihoods for the columns of mixed rows."""
+    blocks: dict[tuple[int, ...], Likelihood] = {}
+    filled = bool(rng.integers(2))
+    for domain, columns in mixed_columns(setting.dimension).items():
+        kinds = _OF_DOMAINS[domain]
+        location = setting.location if np.ndim(setting.location) == 0 else np.asarray(setting.location)[columns]
+        own = Setting(len(columns), location, setting.spread)
+        kind: type[Likelihood] = kinds[int(rng.integers(len(kinds)))]
+        blocks[tuple(columns)] = random_specification(rng, kind, own, filled=filled)
+    return blocks
+
+
 def _with_rows_of_zeros(rng: Generator, rows: Array) -> Array:
     """Return rows of which some, or all, contain only zeros."""
     return np.asarray(np.where(rng.random(len(rows))[:, None] < rng.choice([0.3, 1.0]), 0.0, rows))
@@ -275,6 +320,7 @@ DOMAINS: Mapping[str, Mapping[str, Change]] = {
     },
     "binary": {kind: _binary(change) for kind, change in _DISCRETE.items()},
     "codes": {kind: _coded(change) for kind, change in _DISCRETE.items()},
+    "mixed": {kind: _mixed(change) for kind, change in _DISCRETE.items()},
 }
 
 

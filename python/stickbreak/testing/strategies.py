@@ -171,7 +171,7 @@ def rows(
         The number of rows. Default: any from 2 to 40.
     dimension : int, optional
         D, the number of columns. Default: any from 1 to 4.
-    domain : {"real", "centred", "counts", "binary", "codes"}
+    domain : {"real", "centred", "counts", "binary", "codes", "mixed"}
         The domain of the values: numbers; numbers with columns of mean zero; integers from 0; zeros and ones; integer
         codes from 0 to 3.
     kinds : sequence of str, optional

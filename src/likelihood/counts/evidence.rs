@@ -20,8 +20,8 @@ impl<M: CountFamily> Counts<M> {
 }
 
 impl<M: CountFamily> Evidence for Counts<M> {
-    fn cautions(&self) -> &'static [(&'static str, Caution)] {
-        M::CAUTIONS
+    fn cautions(&self) -> Vec<(String, Caution)> {
+        M::CAUTIONS.iter().map(|&(name, caution)| (name.to_owned(), caution)).collect()
     }
 
     fn divergence_of(&self, start: &Parameters) -> Result<f64> {

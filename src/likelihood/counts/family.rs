@@ -2,6 +2,7 @@
 //! values, and rows may be sparse or have missing values. A family supplies only what differs.
 
 use std::fmt::Debug;
+use std::ops::Range;
 
 use crate::data::{Allowed, Moments, Needs, RowBlock};
 use crate::error::Result;
@@ -21,8 +22,8 @@ use crate::parameters::Parameters;
 use crate::registry::{Entry, Feature};
 use crate::rng::Generator;
 use crate::scoring::{
-    CodeScorer, Codes, Column, ColumnScorer, Columns, Curve, Row, RowFunction, RowScorer, Scorer, Shared, SparseScorer,
-    SparseTable,
+    CodeScorer, Codes, Column, ColumnScorer, ColumnTerms, Curve, Row, RowFunction, RowScorer, Scorer, Shared,
+    SparseScorer, SparseTable,
 };
 use crate::simd::{Lines, Scalar};
 use crate::special::digamma;
@@ -173,9 +174,9 @@ impl<M: CountFamily> Counts<M> {
     }
 
     /// The terms of columns that stand for several ones.
-    fn repeated(&self, mut packed: Vec<Columns>) -> Vec<Columns> {
+    fn repeated(&self, mut packed: Vec<ColumnTerms>) -> Vec<ColumnTerms> {
         let repeats = self.family.repeats();
-        for Columns { columns, .. } in &mut packed {
+        for ColumnTerms { columns, .. } in &mut packed {
             columns.iter_mut().enumerate().for_each(|(column, term)| term.constant *= repeats.of(column));
         }
         packed
@@ -308,7 +309,7 @@ impl<F: Scalar, M: CountFamily> Scores<F> for Counts<M> {
         }
         let packed = map(components.len(), |k| {
             let (constant, columns) = self.packed(components[k], density);
-            Columns { constant: log_weights[k] + constant, columns }
+            ColumnTerms { constant: log_weights[k] + constant, columns }
         });
         let packed = self.repeated(packed);
         let expected = density == Density::Expected(Objective::Variational);
@@ -374,8 +375,8 @@ impl<M: CountFamily> Imputation for Counts<M> {
         Ok(self.family.moments(self.tally.of(component)))
     }
 
-    fn codes(&self) -> Option<&Codes> {
-        self.tally.codes.as_ref()
+    fn levels(&self) -> Vec<(usize, Range<usize>)> {
+        self.tally.codes.iter().flat_map(|codes| codes.ranges().enumerate()).collect()
     }
 }
 
@@ -395,7 +396,7 @@ impl<M: CountFamily> ParameterDraws for Counts<M> {
             fill(&mut drawn, generator);
             row.copy_from_slice(&self.tally.padded(drawn));
         });
-        Ok(ParameterSource { shapes: vec![(M::ESTIMATE, shape)], rows })
+        Ok(ParameterSource { shapes: vec![(M::ESTIMATE.to_owned(), shape)], rows })
     }
 
     fn drawn_scorer(
@@ -406,7 +407,7 @@ impl<M: CountFamily> ParameterDraws for Counts<M> {
     ) -> Result<Box<dyn Scorer<f64>>> {
         let packed = try_map(components.len(), |k| {
             let columns = self.family.drawn_columns(self.tally.of(components[k]), &mut draws.of(k)?);
-            Ok(Columns { constant: log_weights[k], columns: columns.map_err(|error| error.of_component(k))? })
+            Ok(ColumnTerms { constant: log_weights[k], columns: columns.map_err(|error| error.of_component(k))? })
         })?;
         let scorer = ColumnScorer::new(Curve::Line, self.repeated(packed), self.tally.missing).and_sparse(None);
         Ok(self.with_codes(match self.family.log_base() {

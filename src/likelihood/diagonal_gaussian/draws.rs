@@ -11,7 +11,7 @@ use crate::likelihood::{
     ComponentStreams, Draw, ParameterDraws, ParameterSource, RowDraws, RowSource, gamma, normal_columns, row_by_row,
 };
 use crate::parallel::try_map;
-use crate::scoring::{Column, ColumnScorer, Columns, Curve, Scorer};
+use crate::scoring::{Column, ColumnScorer, ColumnTerms, Curve, Scorer};
 use crate::suffstats::Sufficient;
 
 impl RowDraws for DiagonalGaussian {
@@ -59,7 +59,7 @@ impl ParameterDraws for DiagonalGaussian {
                 *mean = centre + generator.sample::<f64, _>(StandardNormal) * (spread * *variance).sqrt();
             }
         });
-        Ok(ParameterSource { shapes: vec![("mean", vec![d]), ("variance", vec![d])], rows })
+        Ok(ParameterSource { shapes: vec![("mean".to_owned(), vec![d]), ("variance".to_owned(), vec![d])], rows })
     }
 
     fn drawn_scorer(
@@ -77,7 +77,7 @@ impl ParameterDraws for DiagonalGaussian {
                 Ok(Column::square(precision, mean, 0.5 * (precision / (2.0 * PI)).ln()))
             };
             let columns: Result<Vec<_>> = self.posterior(components[k]).into_iter().map(column).collect();
-            Ok(Columns { constant: log_weights[k], columns: columns.map_err(|error| error.of_component(k))? })
+            Ok(ColumnTerms { constant: log_weights[k], columns: columns.map_err(|error| error.of_component(k))? })
         })?;
         Ok(Box::new(ColumnScorer::new(Curve::Square, packed, self.frame.missing)))
     }

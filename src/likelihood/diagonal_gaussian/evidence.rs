@@ -28,8 +28,8 @@ fn columns<'a>(
 }
 
 impl Evidence for DiagonalGaussian {
-    fn cautions(&self) -> &'static [(&'static str, Caution)] {
-        &[("shape", Caution::Kept), ("mean_precision", Caution::Capped)]
+    fn cautions(&self) -> Vec<(String, Caution)> {
+        vec![("shape".to_owned(), Caution::Kept), ("mean_precision".to_owned(), Caution::Capped)]
     }
 
     fn divergence_of(&self, start: &Parameters) -> Result<f64> {

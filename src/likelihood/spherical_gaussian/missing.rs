@@ -14,7 +14,7 @@ use crate::likelihood::{Density, Estimate, Imputation, RowSource, row_by_row};
 use crate::objective::Objective;
 use crate::parallel::map;
 use crate::parameters::{Value, table};
-use crate::scoring::{Column, ColumnScorer, Columns, Curve, Row, RowScorer, Scorer};
+use crate::scoring::{Column, ColumnScorer, ColumnTerms, Curve, Row, RowScorer, Scorer};
 use crate::simd::Scalar;
 use crate::special::{digamma, ln_gamma_difference};
 use crate::suffstats::Sufficient;
@@ -145,7 +145,7 @@ impl SphericalGaussian {
             }
             _ => {
                 let columns = |k: usize| self.columns_with_missing(components[k], density);
-                let packed = map(k, |k| Columns { constant: log_weights[k], columns: columns(k) });
+                let packed = map(k, |k| ColumnTerms { constant: log_weights[k], columns: columns(k) });
                 Box::new(ColumnScorer::new(Curve::Square, packed, true))
             }
         }

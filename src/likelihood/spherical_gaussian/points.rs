@@ -15,7 +15,7 @@ use crate::likelihood::{
 use crate::parallel::try_map;
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::rng::Generator;
-use crate::scoring::{Column, ColumnScorer, Columns, Curve, Scorer};
+use crate::scoring::{Column, ColumnScorer, ColumnTerms, Curve, Scorer};
 use crate::suffstats::Sufficient;
 
 impl PointEstimates for SphericalGaussian {
@@ -105,7 +105,7 @@ impl ParameterDraws for SphericalGaussian {
             }
             row[d] = variance;
         });
-        Ok(ParameterSource { shapes: vec![("mean", vec![d]), ("variance", Vec::new())], rows })
+        Ok(ParameterSource { shapes: vec![("mean".to_owned(), vec![d]), ("variance".to_owned(), Vec::new())], rows })
     }
 
     fn drawn_scorer(
@@ -125,7 +125,7 @@ impl ParameterDraws for SphericalGaussian {
                 Column::square(precision, mean, 0.5 * (precision / (2.0 * PI)).ln())
             };
             let columns = posterior.mean.iter().enumerate().map(column).collect();
-            Ok(Columns { constant: log_weights[k], columns })
+            Ok(ColumnTerms { constant: log_weights[k], columns })
         })?;
         Ok(Box::new(ColumnScorer::new(Curve::Square, packed, self.frame.missing)))
     }

@@ -166,8 +166,8 @@ fn kappa<M: NormalWishartModel>(model: &M, occupied: &[Sufficient<'_>], start: &
 }
 
 impl<M: NormalWishartModel> Evidence for M {
-    fn cautions(&self) -> &'static [(&'static str, Caution)] {
-        &[("dof", Caution::Kept), ("mean_precision", Caution::Capped)]
+    fn cautions(&self) -> Vec<(String, Caution)> {
+        vec![("dof".to_owned(), Caution::Kept), ("mean_precision".to_owned(), Caution::Capped)]
     }
 
     /// Bounds the rounding error of the log determinant of the scale. A scatter formed by subtracting squares has their

@@ -18,7 +18,7 @@ use crate::linalg::{add_moments, packed_diagonal, packed_len, transposed, unpack
 use crate::objective::Objective;
 use crate::parallel::try_map;
 use crate::parameters::{Parameters, Value, table, vector};
-use crate::scoring::{Column, ColumnScorer, Columns, Curve, Quadratic, QuadraticScorer, Scorer};
+use crate::scoring::{Column, ColumnScorer, ColumnTerms, Curve, Quadratic, QuadraticScorer, Scorer};
 use crate::simd::{Lines, Scalar};
 use crate::suffstats::Sufficient;
 
@@ -108,7 +108,7 @@ fn distances_of_means<M: NormalWishartModel>(
     model: &M,
     components: &[Sufficient<'_>],
     log_weights: &[f64],
-) -> Vec<Columns> {
+) -> Vec<ColumnTerms> {
     let (d, prior) = (model.n_sums(), model.prior());
     let precisions: Vec<f64> = prior.scale().into_iter().step_by(d + 1).map(f64::recip).collect();
     let pack = |(component, &constant): (&Sufficient<'_>, &f64)| {
@@ -116,7 +116,7 @@ fn distances_of_means<M: NormalWishartModel>(
             if component.count > 0.0 { component.statistics[j] / component.count } else { prior.mean[j] }
         };
         let columns = precisions.iter().enumerate().map(|(j, &precision)| Column::square(precision, mean(j), 0.0));
-        Columns { constant, columns: columns.collect() }
+        ColumnTerms { constant, columns: columns.collect() }
     };
     components.iter().zip(log_weights).map(pack).collect()
 }

@@ -317,7 +317,7 @@ impl NormalWishart {
         let squares = (0..d).map(|i| chi_squared(self.dof - i as f64)).collect::<Result<Vec<_>>>()?;
         let centre: Vec<f64> = self.mean.iter().zip(origin).map(|(m, o)| m + o).filter(|_| has_mean).collect();
         let spread = self.inverse_kappa.sqrt();
-        let shapes = if has_mean { vec![("mean", vec![d])] } else { Vec::new() };
+        let shapes = if has_mean { vec![("mean".to_owned(), vec![d])] } else { Vec::new() };
         let rows = row_by_row(centre.len() + d * d, move |row, generator| {
             let root = inverse_wishart_root(&factor, &squares, generator);
             let (mean, covariance) = row.split_at_mut(centre.len());
@@ -331,7 +331,7 @@ impl NormalWishart {
                 to.iter_mut().zip(root.chunks_exact(d)).for_each(|(to, other)| *to = dot(root_row, other));
             }
         });
-        Ok(ParameterSource { shapes: [shapes, vec![("covariance", vec![d, d])]].concat(), rows })
+        Ok(ParameterSource { shapes: [shapes, vec![("covariance".to_owned(), vec![d, d])]].concat(), rows })
     }
 
     /// log p(x) + `log_weight` at a drawn mean and precision. With a lower-triangular G of standard normal entries and

@@ -123,7 +123,11 @@ pub fn others(process: &Named, n: usize) -> Vec<Target> {
     let identity = table(2, vec![1.0, 0.1, 0.1, 0.8]);
     let mean = || ("mean", vector(vec![0.3, 0.4]));
     let precision = || ("mean_precision", Value::Number(0.2));
-    let likelihoods: [(Named, &dyn Rows<f64>); 9] = [
+    // Two real columns, a count, and a code.
+    let mixed: Vec<f64> = (0..n).flat_map(|row| [&POINTS[2 * row..][..2], &WORDS[4 * row..][..2]].concat()).collect();
+    let blocks = Value::Text("Poisson 2; Gaussian 1 0; Categorical 3".to_owned());
+    let likelihoods: [(Named, &dyn Rows<f64>); 10] = [
+        (named("Columns", [("blocks", blocks)]), &DenseRows::new(&mixed[..], 4)),
         (named("ZeroMeanGaussian", [("dof", Value::Number(3.0)), ("scale", identity.clone())]), &real),
         (
             named(

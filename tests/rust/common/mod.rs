@@ -62,7 +62,7 @@ pub fn specification(likelihood: &str, process: &str, k: usize) -> Specification
 /// Builds the model of that specification for these rows.
 pub fn model<F: Scalar>(likelihood: &str, process: &str, k: usize, rows: &[F], d: usize) -> Model<F> {
     let table = DenseRows::new(rows, d);
-    let asked = demands(likelihood).expect("a name of the registry");
+    let asked = demands(likelihood, &Parameters::default()).expect("a name of the registry");
     let rows = TableRows { rows: &table, weights: None };
     let data =
         moments(&rows, asked.sought.needs, &asked.domain.into(), false, &Cancel::default()).expect("finite rows");

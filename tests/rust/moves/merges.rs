@@ -141,7 +141,7 @@ fn unit_model(process: &str, values: &[f64]) -> Model<f64> {
     let likelihood = Named { name: name.to_owned(), parameters: unit_covariance(2) };
     let specification = Specification { likelihood, ..common::specification(name, process, 1) };
     let rows = DenseRows::new(values, 2);
-    let asked = demands(name).expect("a name of the registry");
+    let asked = demands(name, &specification.likelihood.parameters).expect("a name of the registry");
     let rows = TableRows { rows: &rows, weights: None };
     let data =
         moments(&rows, asked.sought.needs, &asked.domain.into(), false, &Cancel::default()).expect("finite rows");

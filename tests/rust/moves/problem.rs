@@ -101,7 +101,7 @@ impl Problem {
             specification.likelihood = Named { parameters: unit_covariance(dimension), ..specification.likelihood };
         }
         let dense = DenseRows::new(&values, dimension);
-        let asked = demands(case.likelihood).expect("a name of the registry");
+        let asked = demands(case.likelihood, &specification.likelihood.parameters).expect("a name of the registry");
         let weights: Option<Vec<f64>> = weights;
         let rows = TableRows { rows: &dense, weights: weights.as_deref() };
         let data = moments(&rows, asked.sought.needs, &asked.domain.into(), specification.missing, &Cancel::default())
