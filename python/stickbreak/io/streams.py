@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from stickbreak import checks
 from stickbreak.errors import SourceError, StickbreakError
-from stickbreak.io import arrays, frames, names
+from stickbreak.io import arrays, cells, frames, levels, names
 
 # Number of rows of the first block that are kept in memory.
 _FIRST_ROWS = 10_000
@@ -27,11 +27,13 @@ class Stream:
     ----------
     source : callable
         Returns a new iterable of blocks at every call.
-    likelihood : type
-        States whether it expects integers.
+    likelihood : Likelihood
+        States which columns hold codes.
     expected : tuple of str, optional
         The names that the columns must have; columns in another order are reordered. Default: the names in the first
         block.
+    known : tuple
+        The levels that columns must have. Default: those of the data, which may take one more reading.
     n_rows : int, optional
         Number of rows, if known.
 
@@ -46,8 +48,9 @@ class Stream:
     def __init__(
         self,
         source: Source,
-        likelihood: type[arrays.Domain],
+        likelihood: levels.Placing,
         expected: names.Names | None = None,
+        known: levels.Levels = (),
         n_rows: int | None = None,
     ) -> None:
         self._source = source
@@ -55,7 +58,11 @@ class Stream:
         # Called with the fraction of rows read so far, if their number is known; restarts with every reading.
         self.watch: Callable[[float], object] | None = None
         self._likelihood = likelihood
+        self._kind: type[Any] = type(likelihood)
         self.names = expected
+        self.levels = known
+        # The number of levels of each column of codes, if known.
+        self.sizes = levels.sizes_of(known)
         # Whether the columns of some block have another order than `names`.
         self.is_reordered = False
         # Data that later readings must repeat, as far as they have been read here: which rows are all NaN, and the
@@ -63,6 +70,8 @@ class Stream:
         self._empty: NDArray[np.bool_] | None = None
         self.first: arrays.DenseRows = np.empty((0, 0))
         try:
+            if not known:
+                self._collect_levels()
             with closing(self._blocks(None, None)) as blocks:
                 first = next(blocks, None)
         except StickbreakError:
@@ -99,18 +108,41 @@ class Stream:
         self._empty = np.concatenate(empty)
         return self._empty
 
-    def _blocks(self, dtype: "np.dtype[Any] | None", n_columns: int | None) -> Blocks:
-        """Read all blocks, and close the iterator if it is a generator: an error may keep it, and its locks, alive."""
+    def _collect_levels(self) -> None:
+        """Collect the levels of tables, in one reading if there may be some."""
+        if self._likelihood._domain not in ("mixed", "codes"):
+            return
+        with closing(self._given()) as blocks:
+            seen: levels.Seen | None = None
+            for block in blocks:
+                found = names.named(frames.understood(block, "a block"), "a block", self.names)
+                is_file = isinstance(block, names.Table)
+                if not (cells.is_of_columns(found.data) or is_file):
+                    return
+                if seen is None:
+                    self.names = found.names
+                    seen = levels.Seen(self._likelihood, found.names, cells.shape_of(found.data)[1], None)
+                seen.add(found, "a block")
+        if seen is not None:
+            self.levels, self.sizes = seen.levels, seen.sizes
+
+    def _given(self) -> Generator[Any, None, None]:
+        """Yield the blocks as they are, and close their iterator if it is a generator."""
         blocks = self._source()
         if not isinstance(blocks, Iterable):
             allowed = "a function that returns an iterator of blocks"
             raise checks.invalid_type("data", f"a function that returns {checks.describe(blocks)}", allowed)
         iterator = iter(blocks)
         try:
-            yield from self._read(iterator, dtype, n_columns)
+            yield from iterator
         finally:
             if isinstance(iterator, Generator):
                 iterator.close()
+
+    def _blocks(self, dtype: "np.dtype[Any] | None", n_columns: int | None) -> Blocks:
+        """Read all blocks, and close the iterator if it is a generator: an error may keep it, and its locks, alive."""
+        with closing(self._given()) as blocks:
+            yield from self._read(blocks, dtype, n_columns)
 
     def _read(self, blocks: Iterator[Any], dtype: "np.dtype[Any] | None", n_columns: int | None) -> Blocks:
         row = 0
@@ -150,9 +182,9 @@ class Stream:
 
     def _checked(self, block: object, row: int) -> arrays.DenseRows:
         try:
-            found = names.named(block, "a block", self.names)
+            found = levels.coded(block, "a block", self._likelihood, self.names, self.levels)
             self.names, self.is_reordered = found.names, self.is_reordered or found.order is not None
-            rows = arrays.rows(found.data, "a block", likelihood=self._likelihood, minimum=0)
+            rows = arrays.rows(found.data, "a block", likelihood=self._kind, minimum=0)
         except StickbreakError as error:
             raise SourceError(f"at row {row}: {error}") from error
         if isinstance(rows, arrays.SparseRows):
@@ -175,11 +207,16 @@ def _failed(error: Exception) -> SourceError:
 
 
 def stream(
-    data: object, likelihood: type[arrays.Domain], expected: names.Names | None = None, *, may_miss: bool = False
+    data: object,
+    likelihood: levels.Placing,
+    expected: names.Names | None = None,
+    known: levels.Levels = (),
+    *,
+    may_miss: bool = False,
 ) -> Stream | None:
     """Return the stream for a function or the path of a Parquet file; None for anything else.
 
-    `expected` has the required names of the columns, if any.
+    `expected` has the required names of the columns, and `known` their levels, if any.
 
     Raises
     ------
@@ -187,8 +224,8 @@ def stream(
         An iterator, which can be read only once, or the path of another file.
     """
     if isinstance(data, str | os.PathLike):
-        source, n_rows = _file(data, may_miss)
-        return Stream(source, likelihood, expected, n_rows)
+        source, n_rows = _file(data, may_miss, has_words=likelihood._domain in ("mixed", "codes"))
+        return Stream(source, likelihood, expected, known, n_rows)
     # Arrow's reader of batches is an iterator too, but is read at once, as a table.
     if frames.is_only_stream(data):
         return None
@@ -198,11 +235,11 @@ def stream(
         raise checks.invalid_type("data", checks.describe(data), allowed, hint)
     # Arrays and tables are never called, even if they are callable.
     if callable(data) and not hasattr(data, "__array__"):
-        return Stream(data, likelihood, expected)
+        return Stream(data, likelihood, expected, known)
     return None
 
 
-def _file(path: "str | os.PathLike[str]", may_miss: bool) -> tuple[Source, int]:
+def _file(path: "str | os.PathLike[str]", may_miss: bool, *, has_words: bool) -> tuple[Source, int]:
     text = os.fsdecode(path)
     file = Path(text)
     # Not the methods of `Path`, which raise for names that are too long, and take an empty one for the folder.
@@ -216,6 +253,6 @@ def _file(path: "str | os.PathLike[str]", may_miss: bool) -> tuple[Source, int]:
         raise SourceError(f"{file}: {'not a file' if os.path.exists(file) else 'there is no such file'}")
     from stickbreak.io.datafiles.parquet import parquet_rows
 
-    rows = parquet_rows(file, may_miss=may_miss)
+    rows = parquet_rows(file, may_miss=may_miss, has_words=has_words)
     rows.say_converted()
     return lambda: (names.Table(block, rows.names) for block in rows.blocks()), rows.n_rows

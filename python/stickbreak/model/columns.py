@@ -1,6 +1,6 @@
 """`Columns`: blocks of columns, each with a likelihood of its own. See `likelihoods`."""
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
@@ -22,6 +22,11 @@ class Columns(Likelihood):
 
     This is the model of tables that hold amounts, counts, categories and flags together. `columns_for` chooses the
     blocks of a data frame.
+
+    In data frames and files, columns of `Categorical` may hold text, declared categories, booleans or numbers, and
+    columns of `Bernoulli` booleans or two words. The fit keeps their values in `Fit.levels`. Whole numbers 0, 1, 2 and
+    so on are codes already. Values of later frames are matched with the levels, in any order, and a new value is an
+    error that names it.
 
     Parameters
     ----------
@@ -120,6 +125,26 @@ class Columns(Likelihood):
         names = [column for block in self.blocks for column in block]
         return tuple(map(str, names)) if all(isinstance(name, str) for name in names) else None
 
+    def _domains(self, names: Names | None, n_columns: int) -> tuple[str, ...]:
+        found = [""] * n_columns
+        for block, part in self._placed(names, n_columns)._positions():
+            for column, domain in zip(block, part._domains(None, len(block)), strict=True):
+                found[column] = domain
+        return tuple(found)
+
+    def _n_levels(self, names: Names | None, n_columns: int) -> tuple[int | None, ...]:
+        found: list[int | None] = [None] * n_columns
+        for block, part in self._placed(names, n_columns)._positions():
+            for column, number in zip(block, part._n_levels(None, len(block)), strict=True):
+                found[column] = number
+        return tuple(found)
+
+    def _with_levels(self, sizes: Sequence[int | None]) -> Self:
+        if not sizes:
+            return self
+        blocks = {block: part._with_levels([sizes[column] for column in block]) for block, part in self._positions()}
+        return type(self)(blocks)
+
     def _named(self, names: Names | None) -> Self:
         """Return the same likelihood with the names of its columns."""
         if names is None:
@@ -146,17 +171,22 @@ class Columns(Likelihood):
         blocks: dict[Block, Likelihood] = {}
         for index, described in enumerate(str(parameters["blocks"]).split(";")):
             name, *columns = described.split()
-            prefix = f"{index}."
-            own = {key.removeprefix(prefix): value for key, value in parameters.items() if key.startswith(prefix)}
+            own = _of_block(parameters, index)
             blocks[tuple(map(int, columns))] = Likelihood._from_core(name, own)
         return cls(blocks)
+
+    def _part(self, values: Mapping[str, Any], column: int) -> tuple[Likelihood, dict[str, Any], int]:
+        """Return the block of a column: its likelihood, its values by name, and the position of the column in it."""
+        for index, (block, part) in enumerate(self._positions()):
+            if column in block:
+                return part, _of_block(values, index), block.index(column)
+        raise IndexError(column)
 
     def _nested(self, values: Mapping[str, Any], names: Names | None) -> dict[str, dict[str, Any]]:
         """Return values that the core names by blocks as a dict for each block, by the names of its columns."""
         found: dict[str, dict[str, Any]] = {}
         for index, (block, _) in enumerate(self._positions()):
-            prefix = f"{index}."
-            own = {key.removeprefix(prefix): value for key, value in values.items() if key.startswith(prefix)}
+            own = _of_block(values, index)
             found[_title(block if names is None else [names[column] for column in block])] = own
         return found
 
@@ -180,6 +210,12 @@ class _Frozen(dict[Block, Likelihood]):
         raise TypeError("the blocks of Columns cannot be changed; make new Columns")
 
     __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
+
+
+def _of_block(values: Mapping[str, Any], index: int) -> dict[str, Any]:
+    """Return the values of one block, without the number of the block in their names."""
+    prefix = f"{index}."
+    return {key.removeprefix(prefix): value for key, value in values.items() if key.startswith(prefix)}
 
 
 def _block(key: object) -> Block:

@@ -1,11 +1,13 @@
 """Observation models of counts, flags and codes. See `likelihoods`."""
 
-from dataclasses import KW_ONLY, dataclass
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stickbreak.io.names import Names
 from stickbreak.model.likelihoods import Likelihood
 
 
@@ -96,9 +98,9 @@ class Categorical(Likelihood):
               \phi_d \sim \mathrm{Dirichlet}(\beta_{0d}, \dots, \beta_{0d})
 
     Column d holds codes from 0 to its number of levels minus one. The order of codes has no meaning. Values may be
-    missing (``fit(missing="marginalize")``). Categorical columns of a pandas data frame are read by their codes, so
-    give all frames the same categories in the same order. A code that is negative, fractional or too large is an error
-    that names its column.
+    missing (``fit(missing="marginalize")``). Categories of pandas and Polars are read by their codes. The fit keeps
+    them as `Fit.levels`, and later frames may have them in any order. `Columns` also takes text. A code that is
+    negative, fractional or too large is an error that names its column.
 
     Parameters
     ----------
@@ -129,6 +131,19 @@ class Categorical(Likelihood):
     _: KW_ONLY
     levels: ArrayLike | None = None
     prior: Literal["rule"] | None = None
+
+    def _n_levels(self, names: Names | None, n_columns: int) -> tuple[int | None, ...]:
+        given = np.asarray([] if self.levels is None else self.levels, dtype=np.float64).reshape(-1).tolist()
+        # The core refuses other numbers.
+        if len(given) not in (1, n_columns) or not all(float(each).is_integer() for each in given):
+            return (None,) * n_columns
+        return tuple(int(each) for each in given) * (n_columns if len(given) == 1 else 1)
+
+    def _with_levels(self, sizes: Sequence[int | None]) -> Self:
+        known = [size for size in sizes if size is not None]
+        if self.levels is not None or not known or len(known) < len(sizes):
+            return self
+        return replace(self, levels=known)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

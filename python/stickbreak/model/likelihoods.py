@@ -4,7 +4,7 @@ Defaults of parameters left `None` depend on the data; `Fit.model` has the value
 here or in `counts` whose fields have the parameter names of the core.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal, Self
 
@@ -47,6 +47,18 @@ class Likelihood(Specification):
 
     def _named(self, names: Names | None) -> Self:
         """Return the same likelihood with the names of columns that its parameters place."""
+        return self
+
+    def _domains(self, names: Names | None, n_columns: int) -> tuple[str, ...]:
+        """Return the domain of each column."""
+        return (self._domain,) * n_columns
+
+    def _n_levels(self, names: Names | None, n_columns: int) -> tuple[int | None, ...]:
+        """Return the number of levels of each column, if it is given."""
+        return (None,) * n_columns
+
+    def _with_levels(self, sizes: Sequence[int | None]) -> Self:
+        """Return the same likelihood, once it is placed, with these numbers of levels where none are given."""
         return self
 
     def _nested(self, values: Mapping[str, Any], names: Names | None) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The model: an observation model and a prior on the weights."""
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, Self
 
@@ -56,6 +57,10 @@ class Mixture(Model):
     def _placed(self, names: Names | None, n_columns: int) -> Self:
         """Return the same model with the positions of columns that its likelihood names."""
         return replace(self, likelihood=self.likelihood._placed(names, n_columns))
+
+    def _with_levels(self, sizes: Sequence[int | None]) -> Self:
+        """Return the same model with these numbers of levels where none are given."""
+        return replace(self, likelihood=self.likelihood._with_levels(sizes))
 
     def _named(self, names: Names | None) -> Self:
         """Return the same model with the names of columns that its likelihood places."""

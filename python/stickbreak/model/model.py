@@ -1,5 +1,6 @@
 """What a run asks of a model: the properties in which mixtures and topic models differ."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 from stickbreak.io.names import Names
@@ -36,6 +37,10 @@ class Model:
 
     def _placed(self, names: Names | None, n_columns: int) -> Self:
         """Return the same model with the positions of columns that its likelihood names."""
+        return self
+
+    def _with_levels(self, sizes: Sequence[int | None]) -> Self:
+        """Return the same model with these numbers of levels where none are given."""
         return self
 
     def _named(self, names: Names | None) -> Self:

@@ -11,6 +11,8 @@ from stickbreak import checks
 from stickbreak._core import DensityState
 from stickbreak._core import density as density_of
 from stickbreak.io import arrays, names
+from stickbreak.io.cells import Level
+from stickbreak.io.levels import Levels, OfLevels, code, coded
 from stickbreak.result.fitted import Fitted
 
 _COLUMNS_ALLOWED = "one column or a list of different columns, by their names or positions"
@@ -23,6 +25,7 @@ class _Columns(NamedTuple):
     names: names.Names | None
     number: int
     lost: frozenset[int]
+    levels: Levels
 
 
 class Density:
@@ -121,7 +124,8 @@ class Density:
         InvalidType, InvalidArgument
             `X` is not as described, or has NaN or infinity.
         """
-        data = names.named(X, "X", self.column_names).data
+        levels = tuple(self._of_fit.levels[column] for column in self._columns) if self._of_fit.levels else ()
+        data = coded(X, "X", OfLevels(levels), self.column_names, levels).data
         if len(self._columns) == 1 and np.ndim(data) == 1:
             data = np.asarray(data).reshape(-1, 1)
         rows = arrays.rows(data, "X", n_columns=len(self._columns), minimum=0)
@@ -179,7 +183,7 @@ class Density:
         recipe = self._recipe.then("marginal", list(chosen))
         return Density(self._state.marginal(places, None), chosen, self._of_fit, recipe)
 
-    def conditional(self, given: Mapping[int | str, float]) -> "Density":
+    def conditional(self, given: Mapping[int | str, str | float]) -> "Density":
         """Return the density of the other columns given the values of some columns; see `Fit.conditional`.
 
         Parameters
@@ -200,12 +204,13 @@ class Density:
         if not isinstance(given, Mapping):
             raise checks.invalid_type("given", checks.describe(given), _GIVEN_ALLOWED)
         chosen = self._positions("given", list(given), _GIVEN_ALLOWED)
-        values = [_value(key, value) for key, value in given.items()]
+        known = self._of_fit.levels or (None,) * self._of_fit.number
+        values = [_value(key, value, known[column]) for column, (key, value) in zip(chosen, given.items(), strict=True)]
         others = tuple(column for column in self._columns if column not in chosen)
         if not others:
             raise checks.invalid_argument("given", "one value for every column", "values that leave a column")
         left, fixed = ([self._columns.index(column) for column in group] for group in (others, chosen))
-        recipe = self._recipe.then("conditional", dict(zip(chosen, values, strict=True)))
+        recipe = self._recipe.then("conditional", dict(zip(chosen, given.values(), strict=True)))
         return Density(self._state.conditional(left, fixed, np.array(values), None), others, self._of_fit, recipe)
 
     def _positions(self, argument: str, listed: list[Any], allowed: str) -> tuple[int, ...]:
@@ -309,7 +314,7 @@ class Densities(Fitted):
         return self._density(plug_in, threads).marginal(columns)
 
     def conditional(
-        self, given: Mapping[int | str, float], *, plug_in: bool = False, threads: int | None = None
+        self, given: Mapping[int | str, str | float], *, plug_in: bool = False, threads: int | None = None
     ) -> Density:
         r"""Return the density of the other columns of a row, given the values of some columns.
 
@@ -323,7 +328,8 @@ class Densities(Fitted):
         Parameters
         ----------
         given : dict
-            Values by column name or position, as in ``{"age": 40}``; at least one column, but not all.
+            Values by column name or position, as in ``{"age": 40}``; at least one column, but not all. A column with
+            `levels` is given by its level.
         plug_in : bool
             As in `marginal`.
         threads : int, optional
@@ -358,12 +364,14 @@ class Densities(Fitted):
         """Return the density of all columns that the model sees."""
         state = density_of(self._state, checks.flag("plug_in", plug_in), checks.threads(threads))
         lost = frozenset(column for kind in self._state.lost_columns for column in kind)
-        of_fit = _Columns(self.column_names, self._state.dimension, lost)
+        of_fit = _Columns(self.column_names, self._state.dimension, lost, self._levels)
         columns = tuple(column for column in range(of_fit.number) if column not in lost)
         return Density(state, columns, of_fit, _Recipe(self, bool(plug_in), ()))
 
 
-def _value(key: object, value: object) -> float:
+def _value(key: object, value: object, levels: tuple[Level, ...] | None) -> float:
+    if levels is not None:
+        return code(value, levels, f"given[{key!r}]")
     allowed = f"a finite number for the column {key!r}"
     if not (checks.is_integer(value) or isinstance(value, float | np.floating | bool | np.bool_)):
         raise checks.invalid_type("given", checks.describe(value), allowed)

@@ -131,9 +131,10 @@ def _component(row: list[str], weight: float) -> str:
 
 def _shown(column: dict[str, NDArray[Any]], k: int) -> str:
     """Return a short text for a column under a component: mean and standard deviation, or other parameters."""
-    found = {title: values[k].item() for title, values in column.items()}
+    found = {title: values[k : k + 1].tolist()[0] for title, values in column.items()}
     if "mean" in found:
         return mean_and_deviation(found["mean"], found["sd"])
-    if "code" in found:
-        return f"{found['code']} ({_number(found['probability'])})"
+    for title in ("code", "level"):
+        if title in found:
+            return f"{found[title]} ({_number(found['probability'])})"
     return ", ".join(f"{title} {_number(value)}" for title, value in found.items())

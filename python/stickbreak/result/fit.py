@@ -204,7 +204,7 @@ class Fit(Densities, Drawing, Imputing, Tabular):
         with names.naming(self.column_names):
             state = self._state.update(rows, weights, max_passes, tol, checks.threads(threads))
         remarks = tuple(advice for advice in self._remarks if advice.kind not in ("passes", "starts"))
-        return Fit(state, column_names=self.column_names, remarks=remarks)
+        return Fit(state, column_names=self.column_names, levels=self._levels, remarks=remarks)
 
     def predict(self, X: ArrayLike, *, threads: int | None = None) -> NDArray[np.int64]:
         """Return the most probable component of each row; ties go to the lowest index.

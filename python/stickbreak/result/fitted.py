@@ -11,6 +11,7 @@ from stickbreak import checks
 from stickbreak._core import FitState
 from stickbreak.errors import Advice, SourceError, SparsityWarning
 from stickbreak.io import arrays, files, names
+from stickbreak.io.levels import Coded, Levels, by_column, coded, of_file, to_header
 from stickbreak.model.gamma import Gamma
 from stickbreak.model.mixture import Mixture
 from stickbreak.model.model import kind_of
@@ -30,12 +31,14 @@ class Fitted:
         *,
         stop_reason: StopReason | None = None,
         column_names: names.Names | None = None,
+        levels: Levels = (),
         remarks: tuple[Advice, ...] = (),
     ) -> None:
         checks.instance("state", state, FitState, "what the core made; use stickbreak.fit or stickbreak.load")
         self._state = state
         self._stop_reason = StopReason(state.stop_reason) if stop_reason is None else stop_reason
         self._column_names = column_names
+        self._levels = levels
         # Advice on the data and on the run, which cannot be derived from the state.
         self._remarks = remarks
         self._error = None if state.error is None else SourceError(state.error)
@@ -63,6 +66,17 @@ class Fitted:
         new columns. Columns of arrays are matched by position.
         """
         return self._column_names
+
+    @property
+    def levels(self) -> dict[str, tuple[str | int | float | bool, ...]]:
+        """The levels of columns of `Categorical` and `Bernoulli` by name, in the order of their codes.
+
+        Text and numbers are sorted, and categories of pandas and Polars keep their order. Columns that hold codes
+        already are left out. Methods that read rows match the values of a table with the levels, and refuse others. In
+        arrays, such as those of `impute` and `sample`, code k stands for level k. Columns without names are called by
+        their positions.
+        """
+        return by_column(self._levels, self._column_names)
 
     @cached_property
     def weights(self) -> NDArray[np.float64]:
@@ -303,6 +317,8 @@ class Fitted:
         found: files.Header = {"state": header, "stop_reason": self._stop_reason.value}
         if self._column_names is not None:
             found["column_names"] = list(self._column_names)
+        if self._levels:
+            found["levels"] = to_header(self._levels)
         if self._remarks:
             found["advice"] = advising.to_header(self._remarks)
         return found, state_arrays
@@ -316,6 +332,7 @@ class Fitted:
             state,
             stop_reason=StopReason(header["stop_reason"]),
             column_names=column_names,
+            levels=of_file(header.get("levels"), state.dimension),
             remarks=advising.from_header(header.get("advice", [])),
         )
 
@@ -323,7 +340,11 @@ class Fitted:
         return type(self)._from_parts, self._to_parts()
 
     def _rows(self, X: object, argument: str = "X", *, minimum: int = 0) -> arrays.Rows:
-        return self._checked(names.named(X, argument, self._column_names).data, argument, minimum)
+        return self._checked(self._coded(X, argument).data, argument, minimum)
+
+    def _coded(self, X: object, argument: str) -> Coded:
+        """Return data with their columns in the order of the fit, and codes in place of levels."""
+        return coded(X, argument, self._model.likelihood, self._column_names, self._levels)
 
     def _checked(self, data: object, argument: str, minimum: int = 0) -> arrays.Rows:
         """Return rows with their columns in the order of the fit."""

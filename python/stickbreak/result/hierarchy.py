@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from stickbreak import _core, checks
 from stickbreak.errors import InvalidArgument
 from stickbreak.io import arrays, files, names
+from stickbreak.io.levels import Levels, by_column, coded, of_file, to_header
 from stickbreak.model.mixture import Mixture
 from stickbreak.result import parts
 
@@ -44,11 +45,13 @@ class Hierarchy:
         model: Mixture,
         rows: arrays.Rows,
         column_names: names.Names | None = None,
+        levels: Levels = (),
     ) -> None:
         self._state = state
         self._model = model
         self._rows = rows
         self._column_names = column_names
+        self._levels = levels
 
     @property
     def model(self) -> Mixture:
@@ -59,6 +62,11 @@ class Hierarchy:
     def column_names(self) -> tuple[str, ...] | None:
         """The names of the D columns if the data were a table; new rows are matched by name, as in `Fit`."""
         return self._column_names
+
+    @property
+    def levels(self) -> dict[str, tuple[str | int | float | bool, ...]]:
+        """The levels of columns of `Categorical` and `Bernoulli` by name, in the order of their codes, as in `Fit`."""
+        return by_column(self._levels, self._column_names)
 
     @property
     def hyperparameters(self) -> dict[str, float]:
@@ -179,7 +187,7 @@ class Hierarchy:
             A computation left the range of floating-point numbers.
         """
         kind = type(self.model.likelihood)
-        data = names.named(X_new, "X_new", self._column_names).data
+        data = coded(X_new, "X_new", self._model.likelihood, self._column_names, self._levels).data
         new = arrays.rows(data, "X_new", likelihood=kind, n_columns=self._rows.shape[1])
         rows, new = _stacked(self._rows, new)
         state = self._state.insert(rows, new, checks.threads(threads))
@@ -190,7 +198,7 @@ class Hierarchy:
             # The parameters of the model are too small relative to the scatter of all rows.
             found = f"so far from the other rows that {error.argument} of the model is lost beside them"
             raise checks.invalid_argument("X_new", found, "rows of about the size of the others") from error
-        return Hierarchy(restored, self._model, rows, self._column_names)
+        return Hierarchy(restored, self._model, rows, self._column_names, self._levels)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the hierarchy with its rows to a file, which `load` reads.
@@ -213,6 +221,8 @@ class Hierarchy:
         header, found = parts.to_parts(self._model, self._rows)
         if self._column_names is not None:
             header["column_names"] = list(self._column_names)
+        if self._levels:
+            header["levels"] = to_header(self._levels)
         return header, found | {"joins": self.joins, "state": np.array(self._state.state)}
 
     @classmethod
@@ -228,7 +238,8 @@ class Hierarchy:
         for name, value in model.likelihood._parameters().items():
             if value is None and filled.get(name) is not None:
                 raise ValueError(f"the likelihood has no {name}")
-        return cls(restored, model, rows, names.of_file(header.get("column_names"), rows.shape[1]))
+        column_names = names.of_file(header.get("column_names"), rows.shape[1])
+        return cls(restored, model, rows, column_names, of_file(header.get("levels"), rows.shape[1]))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Hierarchy._from_parts, self._to_parts()

@@ -37,7 +37,8 @@ class Imputing(Fitted):
         Parameters
         ----------
         X : array_like of shape (n, D)
-            Dense rows; NaN marks a missing value. Columns of the result are in the order of `X`.
+            Dense rows; NaN marks a missing value. Columns of the result are in the order of `X`. Values of columns with
+            `levels` become codes.
         return_variance : bool
             Whether to return the variances too.
         threads : int, optional
@@ -72,7 +73,7 @@ class Imputing(Fitted):
         True
         """
         self._check_missing("impute")
-        data, _, order = names.named(X, "X", self.column_names)
+        data, _, order, *_ = self._coded(X, "X")
         with names.naming(self.column_names):
             found = self._state.impute(self._checked(data, "X"), checks.threads(threads))
         values, variances = (names.in_place(each, order) for each in found)
@@ -116,7 +117,7 @@ class Imputing(Fitted):
         True
         """
         self._check_missing("sample_missing")
-        data, _, order = names.named(X, "X", self.column_names)
+        data, _, order, *_ = self._coded(X, "X")
         with names.naming(self.column_names):
             drawn = self._state.sample_missing(self._checked(data, "X"), checks.seed(seed), checks.threads(threads))
         return names.in_place(drawn, order)

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import _core, checks
 from stickbreak.io import arrays, names
+from stickbreak.io.levels import Levels, coded
 from stickbreak.model.mixture import Mixture
 from stickbreak.result.drawing import probability
 from stickbreak.result.draws import Chains
@@ -37,6 +38,7 @@ class Mixing:
     _model: Mixture
     _sampled: tuple[_core.SampledModel, arrays.Rows] | None
     _column_names: names.Names | None
+    _levels: Levels
 
     def sample_parameters(
         self, k: int | None = None, *, seed: int = 0, threads: int | None = None
@@ -232,5 +234,5 @@ class Mixing:
         return found
 
     def _new_rows(self, X: object, own: arrays.Rows) -> arrays.Rows:
-        data = names.named(X, "X", self._column_names).data
+        data = coded(X, "X", self._model.likelihood, self._column_names, self._levels).data
         return arrays.rows(data, "X", likelihood=type(self._model.likelihood), n_columns=own.shape[1])

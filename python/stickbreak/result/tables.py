@@ -8,7 +8,11 @@ from numpy.typing import ArrayLike, NDArray
 from stickbreak import checks
 from stickbreak.errors import NotSupported
 from stickbreak.io import arrays, names
+from stickbreak.io.cells import Level
+from stickbreak.io.levels import shown
+from stickbreak.model.columns import Columns
 from stickbreak.model.counts import NegativeBinomial
+from stickbreak.model.likelihoods import Likelihood
 from stickbreak.result.fitted import Fitted
 
 _ROUNDING = 1e-9
@@ -28,7 +32,8 @@ class Tabular(Fitted):
             The columns "weight" and "count". For each column of the data, called NAME after its name or its position
             from 0, the `point_estimates`: "mean NAME" and "sd NAME" for Gaussians and `NegativeBinomial`, "rate NAME"
             for `Poisson`, "probability NAME" for `Bernoulli` and `Multinomial`; for `Categorical` the most probable
-            code, "code NAME", and its "probability NAME".
+            code, "code NAME", and its "probability NAME". Columns with `levels` have the most probable level, "level
+            NAME", in place of the code, and flags of two words the second one, as in "probability NAME = yes".
 
         Raises
         ------
@@ -48,7 +53,11 @@ class Tabular(Fitted):
         table: dict[str, NDArray[Any]] = {"weight": self.weights, "count": self.counts}
         titles = [str(d) for d in range(self._state.dimension)] if self.column_names is None else self.column_names
         for column, name in enumerate(titles):
-            table |= {f"{title} {name}": values for title, values in self._described(column).items()}
+            word = self._word(column)
+            for title, values in self._described(column).items():
+                table[f"{title} {name}" + (f" = {word}" if word is not None and title == "probability" else "")] = (
+                    values
+                )
         return as_frame(table, "summary()")
 
     def outlier_scores(
@@ -110,27 +119,47 @@ class Tabular(Fitted):
         return scores
 
     def _described(self, column: int) -> dict[str, NDArray[Any]]:
-        """Return the entries of a column in the table: arrays with one number per component, by name."""
-        estimates = self.point_estimates
-        found: dict[str, NDArray[Any]] = {}
-        for name, title in _TITLES.items():
-            values = estimates.get(name)
-            if values is not None and values.ndim == 2:
-                found[title] = values[:, column]
-            elif values is not None:
-                found |= {"code": values[:, column].argmax(axis=1), title: values[:, column].max(axis=1)}
-        if "covariance" in estimates:
-            found["sd"] = estimates["covariance"][:, column, column] ** 0.5
-        elif "variance" in estimates:
-            variance = estimates["variance"]
-            found["sd"] = (variance if variance.ndim == 1 else variance[:, column]) ** 0.5
-        elif isinstance(self.model.likelihood, NegativeBinomial):
-            found["sd"] = self.model.likelihood._variances(estimates["mean"])[:, column] ** 0.5
-        elif "mean" in estimates:
-            known: Any = self.model.likelihood
-            covariance = np.asarray(known.covariance)
-            found["sd"] = np.zeros(self.n_components) + covariance[column, column] ** 0.5
-        return found
+        """Return the entries of a column in the table: arrays with one value per component, by name."""
+        found = _of_column(self._model.likelihood, self._state.point_estimates, column, self.n_components)
+        levels = self._levels[column] if self._levels else None
+        if levels is None or "code" not in found:
+            return found
+        words = np.array([shown(each, levels) for each in found.pop("code").tolist()], dtype=object)
+        return {"level": words, **found}
+
+    def _word(self, column: int) -> Level | None:
+        """Return the second of the two levels of a column of flags."""
+        levels = self._levels[column] if self._levels else None
+        is_flag = self._model.likelihood._domains(None, self._state.dimension)[column] == "binary"
+        return levels[-1] if levels and is_flag else None
+
+
+def _of_column(
+    likelihood: Likelihood, estimates: dict[str, NDArray[np.float64]], column: int, n_components: int
+) -> dict[str, NDArray[Any]]:
+    """Return the entries of a column under a likelihood, given its point estimates as the core names them."""
+    found: dict[str, NDArray[Any]] = {}
+    if isinstance(likelihood, Columns):
+        part, own, place = likelihood._part(estimates, column)
+        return _of_column(part, own, place, n_components)
+    for name, title in _TITLES.items():
+        values = estimates.get(name)
+        if values is not None and values.ndim == 2:
+            found[title] = values[:, column]
+        elif values is not None:
+            found |= {"code": values[:, column].argmax(axis=1), title: values[:, column].max(axis=1)}
+    if "covariance" in estimates:
+        found["sd"] = estimates["covariance"][:, column, column] ** 0.5
+    elif "variance" in estimates:
+        variance = estimates["variance"]
+        found["sd"] = (variance if variance.ndim == 1 else variance[:, column]) ** 0.5
+    elif isinstance(likelihood, NegativeBinomial):
+        found["sd"] = likelihood._variances(estimates["mean"])[:, column] ** 0.5
+    elif "mean" in estimates:
+        known: Any = likelihood
+        covariance = np.asarray(known.covariance)
+        found["sd"] = np.zeros(n_components) + covariance[column, column] ** 0.5
+    return found
 
 
 def as_frame(table: dict[str, Any], what: str, index: Any = None) -> Any:

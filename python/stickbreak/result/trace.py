@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from stickbreak import _core, checks
 from stickbreak.errors import NotSupported
 from stickbreak.io import arrays, files, names
+from stickbreak.io.levels import Levels, by_column, of_file, to_header
 from stickbreak.model.mixture import Mixture
 from stickbreak.result import parts, support
 from stickbreak.result.diagnosing import Diagnosing
@@ -45,11 +46,13 @@ class Trace(Diagnosing, Partitioning, Mixing):
         model: Mixture,
         sampled: tuple[_core.SampledModel, arrays.Rows] | None,
         column_names: names.Names | None = None,
+        levels: Levels = (),
     ) -> None:
         self._chains = chains
         self._model = model
         self._sampled = sampled
         self._column_names = column_names
+        self._levels = levels
         self._estimates: dict[str, tuple[NDArray[np.int64], int]] = {}
 
     @property
@@ -61,6 +64,11 @@ class Trace(Diagnosing, Partitioning, Mixing):
     def column_names(self) -> tuple[str, ...] | None:
         """The names of the D columns if the data were a table; new rows are matched by name, as in `Fit`."""
         return self._column_names
+
+    @property
+    def levels(self) -> dict[str, tuple[str | int | float | bool, ...]]:
+        """The levels of columns of `Categorical` and `Bernoulli` by name, in the order of their codes, as in `Fit`."""
+        return by_column(self._levels, self._column_names)
 
     @property
     def partitions(self) -> NDArray[np.int32]:
@@ -335,6 +343,8 @@ class Trace(Diagnosing, Partitioning, Mixing):
         header, found = self._chains.to_parts()
         if self._column_names is not None:
             header["column_names"] = list(self._column_names)
+        if self._levels:
+            header["levels"] = to_header(self._levels)
         own = None if self._sampled is None or not rows else self._sampled[1]
         own_header, model_arrays = parts.to_parts(self._model, own)
         return header | own_header, found | model_arrays
@@ -342,15 +352,16 @@ class Trace(Diagnosing, Partitioning, Mixing):
     @classmethod
     def _from_parts(cls, header: files.Header, found: files.Arrays) -> "Trace":
         model, rows = parts.from_parts(header, found)
-        column_names = header.get("column_names")
+        column_names, levels = header.get("column_names"), header.get("levels")
         if rows is None:
             chains = Chains.from_parts(header, found, None)
-            return cls(chains, model, None, names.of_file(column_names, None))
+            return cls(chains, model, None, names.of_file(column_names, None), of_file(levels, None))
         state = _core.SampledModel.from_parts(model.likelihood._to_core(), model.process._to_core(), rows)
         chains = Chains.from_parts(header, found, rows.shape[0])
         if set(state.names) != set(chains.hyperparameters):
             raise ValueError("learned parameters that are not those of the model")
-        return cls(chains, model, (state, rows), names.of_file(column_names, rows.shape[1]))
+        n_columns = rows.shape[1]
+        return cls(chains, model, (state, rows), names.of_file(column_names, n_columns), of_file(levels, n_columns))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Trace._from_parts, self._to_parts()

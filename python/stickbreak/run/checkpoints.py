@@ -17,7 +17,7 @@ import numpy as np
 from stickbreak import checks
 from stickbreak._core import FitState
 from stickbreak.errors import CheckpointError, StickbreakError
-from stickbreak.io import files, names
+from stickbreak.io import files, levels, names
 from stickbreak.result.kinds import fit_of, fit_of_parts
 
 _PREFIX = "best."
@@ -129,8 +129,9 @@ class CheckpointFile:
         self._n_wide: int | None = None
         self._failed = False
         self._content: tuple[files.Header, files.Arrays] | None = None
-        # The column names of the data, which `write` stores.
+        # The column names and the levels of the data, which `write` stores.
         self.column_names: names.Names | None = None
+        self.levels: levels.Levels = ()
         # Lock first: the steps below would disturb another fit.
         self._lock = files.lock(self._path, files.CHECKPOINT)
         try:
@@ -147,8 +148,8 @@ class CheckpointFile:
     ) -> None:
         self._lock.release()
 
-    def read_names(self) -> names.Names | None:
-        """Return the column names stored in the file, if any.
+    def read_names(self) -> tuple[names.Names | None, levels.Levels]:
+        """Return the column names and the levels stored in the file, if any.
 
         Raises
         ------
@@ -156,11 +157,12 @@ class CheckpointFile:
             The file is not a checkpoint, or is damaged.
         """
         if not self._path.exists():
-            return None
+            return None, ()
         self._content = files.read(self._path, files.CHECKPOINT)
         kept = self._content[0].get("column_names")
         try:
-            return names.of_file(kept, len(kept) if isinstance(kept, list) else 0)
+            found = names.of_file(kept, len(kept) if isinstance(kept, list) else 0)
+            return found, levels.of_file(self._content[0].get("levels"), None if found is None else len(found))
         except ValueError as error:
             raise self.refused(f"the checkpoint is damaged: {error}") from error
 
@@ -207,6 +209,8 @@ class CheckpointFile:
             header["n_wide"] = self._n_wide
         if self.column_names is not None:
             header["column_names"] = list(self.column_names)
+        if self.levels:
+            header["levels"] = levels.to_header(self.levels)
         arrays: files.Arrays = {"run": np.frombuffer(run, dtype=np.uint8)}
         if self._best is not None:
             header["best"], of_best = fit_of(self._best)._to_parts()

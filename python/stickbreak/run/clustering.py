@@ -95,7 +95,7 @@ def hierarchy(
     n_trials = checks.integer("n_trials", n_trials, minimum=1, maximum=1_000_000)
     seed, threads = checks.seed(seed), checks.threads(threads)
     given = read(data, model, init=None, file=None, minimum=1)
-    model = model._placed(given.names, given.n_columns)
+    model = given.placed(model)
     rows = own_rows(given, "data")
     process = model.process._to_core()
     _core.check_hierarchy(model.likelihood._to_core(), process, method, rows.shape[0])
@@ -115,4 +115,4 @@ def hierarchy(
     if fit is None:
         warn_of_columns(state, given.names)
     filled = Mixture(likelihood=Likelihood._from_core(*state.likelihood), process=model.process)
-    return Hierarchy(state, filled, rows, given.names)
+    return Hierarchy(state, filled, rows, given.names, given.levels)

@@ -237,7 +237,7 @@ def run_fit(
     file = checkpoint_file(given["checkpoint"], "fit", seeds)
     with file or nullcontext():
         rows = read(data, model, init=given["init"], file=file, minimum=model._min_rows, may_miss=marginalizes)
-        model = model._placed(rows.names, rows.n_columns)
+        model = rows.placed(model)
         chosen = _algorithm(algorithm, model, in_blocks=rows.n_rows is None)
         chosen._check_model(model)
         beginning = start(given["init"], model, rows.n_rows, rows.n_columns, given["missing"])
@@ -275,7 +275,7 @@ def run_fit(
             if state is None:
                 raise
             # Only the remarks are missing.
-            return fit_of(state, column_names=rows.names, stop_reason=StopReason.INTERRUPTED)
+            return fit_of(state, **rows.legend, stop_reason=StopReason.INTERRUPTED)
 
 
 @contextmanager
@@ -295,7 +295,7 @@ def _with_remarks(
     state: _core.FitState, rows: Given, model: Model, algorithm: Algorithm, first: float | None
 ) -> Fit | TopicFit:
     """Return the fit with advice on the data and the run; `first` is the final objective of the first start."""
-    found = fit_of(state, column_names=rows.names)
+    found = fit_of(state, **rows.legend)
     of_run = (
         # With a tolerance of 0 the passes always run out.
         ran_out(found, algorithm) if algorithm.tol > 0.0 else None,
@@ -306,7 +306,7 @@ def _with_remarks(
     of_rows = advising.of_rows(sample, model.likelihood, rows.names)
     of_counts = advising.of_overdispersed(sample, found) if isinstance(found, Fit) else ()
     remarks = (*(advice for advice in of_run if advice is not None), *of_rows, *of_counts)
-    return fit_of(state, column_names=rows.names, remarks=remarks) if remarks else found
+    return fit_of(state, **rows.legend, remarks=remarks) if remarks else found
 
 
 def _with_remedy(error: InvalidArgument, names: Names | None, model: Model) -> InvalidArgument:

@@ -185,7 +185,7 @@ def sample(
     functions = checked_callbacks(callbacks)
     with checkpoint_file(checkpoint, "sample", [plan["seed"]]) or nullcontext() as file:
         given = read(data, model, init=init, file=file, minimum=1)
-        model = model._placed(given.names, given.n_columns)
+        model = given.placed(model)
         rows = own_rows(given, "data", copy=not chosen._in_place)
         kept = None if keep_rows is None else distinct(keep_rows, "keep_rows", rows.shape[0])
         plan["keep_rows"] = None if kept is None else kept.astype(np.uint32)
@@ -220,7 +220,7 @@ def sample(
     filled = Mixture(likelihood=Likelihood._from_core(*state.likelihood), process=model.process)
     exact = not isinstance(chosen, TreeGuided) or chosen.exact
     arrays_of_chains = replace(_chains(found, room, plan["chains"]), kept_rows=kept, exact=exact)
-    trace = Trace(arrays_of_chains, filled, (state, rows), given.names)
+    trace = Trace(arrays_of_chains, filled, (state, rows), given.names, given.levels)
     if found["error"] is not None:
         found["error"].trace = trace
         raise found["error"]
@@ -248,7 +248,7 @@ def _estimated(
         warn_of_estimate(fit, given.names)
     if from_fit:
         # All rows are equal if there is no fit.
-        found = None if fit is None else Fit(fit, column_names=given.names)
+        found = None if fit is None else Fit(fit, **given.legend)
         start = "single" if found is None else found.predict(data, threads=plan["threads"])
     return likelihood, start, fit
 

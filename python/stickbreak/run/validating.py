@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from stickbreak import checks
 from stickbreak.errors import InvalidType
-from stickbreak.io import arrays, names
+from stickbreak.io import arrays, levels, names
 from stickbreak.model.mixture import Mixture
 from stickbreak.result.fit import Fit
 from stickbreak.result.history import StopReason
@@ -79,7 +79,7 @@ def cross_validate(
     _check_options(options)
     table: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
     for name, each in models.items():
-        data, labels = _rows(X, each)
+        data, labels, each = _rows(X, each)
         n = data.shape[0]
         if n < 3:
             raise checks.invalid_argument("X", f"of shape {data.shape}", "an array of at least three rows")
@@ -88,7 +88,7 @@ def cross_validate(
         for fold in range(folds):
             chosen = np.zeros(n, dtype=bool)
             chosen[order[fold::folds]] = True
-            train, test = (names.Table(data[rows], labels) if labels else data[rows] for rows in (~chosen, chosen))
+            train, test = (levels.CodedRows(data[rows], labels) if labels else data[rows] for rows in (~chosen, chosen))
             sizes = {"model": name, "fold": fold, "n_train": n - int(chosen.sum()), "n_test": int(chosen.sum())}
             row = sizes | _interrupted_row()
             try:
@@ -133,9 +133,11 @@ def _check_options(options: Mapping[str, object]) -> None:
             raise InvalidType(message, argument=name, found=name, allowed=", ".join(others))
 
 
-def _rows(X: object, model: Mixture) -> tuple[Any, names.Names | None]:
-    """Return rows that can be indexed by a mask, and the names of their columns."""
-    kind = type(model.likelihood)
-    found = names.named(arrays.with_whole_parts(X, "X"), "X")
-    rows = arrays.rows(found.data, "X", likelihood=kind)
-    return (found.data if isinstance(rows, arrays.SparseRows) else rows), found.names
+def _rows(X: object, model: Mixture) -> tuple[Any, names.Names | None, Mixture]:
+    """Return rows that can be indexed by a mask, the names of their columns, and the model with their levels."""
+    found = levels.coded(arrays.with_whole_parts(X, "X"), "X", model.likelihood, learn=True)
+    rows = arrays.rows(found.data, "X", likelihood=type(model.likelihood))
+    if found.sizes:
+        # A fold may lack levels.
+        model = model._placed(found.names, rows.shape[1])._with_levels(found.sizes)
+    return (found.data if isinstance(rows, arrays.SparseRows) else rows), found.names, model

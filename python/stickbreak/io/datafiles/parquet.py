@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from stickbreak.checks import brief
 from stickbreak.errors import NotSupported, SourceError, StickbreakError
 from stickbreak.io import arrays
+from stickbreak.io.cells import MixedRows
 from stickbreak.io.datafiles.columns import Choice, named, title
 from stickbreak.io.datafiles.sources import Watch
 
@@ -19,24 +20,34 @@ _VALUES = 1 << 21
 
 
 def read_parquet(
-    path: Path, choice: Choice, *, may_miss: bool, watch: Watch | None = None
-) -> tuple[NDArray[Any], tuple[str, ...], dict[str, list[Any]]]:
+    path: Path, choice: Choice, *, may_miss: bool, watch: Watch | None = None, has_words: bool = False
+) -> tuple[Any, tuple[str, ...], dict[str, list[Any]]]:
     """Return the chosen columns as rows, their names, and columns to keep; for a folder, of all its files."""
-    file = parquet_rows(path, choice, may_miss=may_miss)
-    rows = np.empty((file.n_rows, len(file.names)), dtype=file.dtype)
+    file = parquet_rows(path, choice, may_miss=may_miss, has_words=has_words)
+    shape = (0 if file.has_words else file.n_rows, len(file.names))
+    rows: Any = np.empty(shape, dtype=file.dtype)
+    mixed: list[MixedRows] = []
     end = 0
     for block in file.blocks():
         begin, end = end, end + len(block)
-        rows[begin:end] = block
+        if file.has_words:
+            mixed.append(block)
+        else:
+            rows[begin:end] = block
         if watch is not None:
             watch(end / file.n_rows)
     file.say_converted()
+    if file.has_words:
+        columns = zip(*(block.columns for block in mixed), strict=True)
+        rows = MixedRows([np.concatenate(parts) for parts in columns])
     return rows, file.names, file.kept()
 
 
-def parquet_rows(path: Path, choice: Choice | None = None, *, may_miss: bool = False) -> "ParquetRows | ParquetFolder":
+def parquet_rows(
+    path: Path, choice: Choice | None = None, *, may_miss: bool = False, has_words: bool = False
+) -> "ParquetRows | ParquetFolder":
     """Return the rows of a Parquet file, or of all Parquet files in a folder."""
-    return (ParquetFolder if path.is_dir() else ParquetRows)(path, choice, may_miss=may_miss)
+    return (ParquetFolder if path.is_dir() else ParquetRows)(path, choice, may_miss=may_miss, has_words=has_words)
 
 
 class ParquetRows:
@@ -50,6 +61,8 @@ class ParquetRows:
         The columns; by default all columns.
     may_miss : bool
         Whether values may be missing; they become NaN.
+    has_words : bool
+        Whether columns may hold text. If one does, blocks are `MixedRows`.
 
     Raises
     ------
@@ -59,7 +72,9 @@ class ParquetRows:
         The file is damaged, has no rows, or a chosen column does not hold real numbers.
     """
 
-    def __init__(self, path: Path, choice: Choice | None = None, *, may_miss: bool = False) -> None:
+    def __init__(
+        self, path: Path, choice: Choice | None = None, *, may_miss: bool = False, has_words: bool = False
+    ) -> None:
         self._may_miss = may_miss
         choice = Choice(None, None) if choice is None else choice
         self._pyarrow, self._parquet = _pyarrow()
@@ -75,11 +90,15 @@ class ParquetRows:
                 raise SourceError(f"{path}: has no rows")
             chosen = choice.among(names, len(names))
             self.positions = list(range(len(names))) if chosen is None else chosen
-            _check_types(self._pyarrow, path, file.schema_arrow, self.positions)
             types = [file.schema_arrow.field(position).type for position in self.positions]
+            words = [_holds_words(self._pyarrow, kind) for kind in types] if has_words else [False] * len(types)
+            numbers = [place for place, is_text in zip(self.positions, words, strict=True) if not is_text]
+            _check_types(self._pyarrow, path, file.schema_arrow, numbers)
+            self.has_words = any(words)
             single = all(kind in (self._pyarrow.float16(), self._pyarrow.float32()) for kind in types)
             self.dtype = np.dtype(np.float32 if single else np.float64)
-            self._types = types[:-1] if choice.has_weights else types
+            # Tables of several kinds of columns have no type to keep.
+            self._types = [] if self.has_words else types[:-1] if choice.has_weights else types
             self._all_names = names
             self._kept = [names[column] for column in choice.kept_among(names, len(names))]
             self.names = named(names, chosen) or ()
@@ -116,8 +135,8 @@ class ParquetRows:
             table = file.read(columns=self._kept)
         return {name: table.column(name).to_pylist() for name in self._kept}
 
-    def blocks(self) -> Iterator[NDArray[Any]]:
-        """Yield the rows from the beginning, in blocks of shape (n, D)."""
+    def blocks(self) -> Iterator[Any]:
+        """Yield the rows from the beginning, in blocks of shape (n, D): arrays, or `MixedRows` if a column has text."""
         names = self._all_names
         end = 0
         with self._opened() as file:
@@ -126,7 +145,8 @@ class ParquetRows:
                 begin, end = end, end + batch.num_rows
                 if end > self.n_rows:
                     break
-                rows = np.empty((batch.num_rows, len(self.positions)), dtype=self.dtype)
+                rows = np.empty((0 if self.has_words else batch.num_rows, len(self.positions)), dtype=self.dtype)
+                mixed: list[NDArray[Any]] = []
                 for place, position in enumerate(self.positions):
                     column = batch.column(names[position])
                     if column.null_count and not self._may_miss:
@@ -135,8 +155,11 @@ class ParquetRows:
                         raise SourceError(f"{self.path}: {where}: the value is missing")
                     if column.null_count or self._pyarrow.types.is_decimal(column.type):
                         column = column.cast(self._pyarrow.float64())
-                    rows[:, place] = column.to_numpy(zero_copy_only=False)
-                yield rows
+                    if self.has_words:
+                        mixed.append(_column(self._pyarrow, column))
+                    else:
+                        rows[:, place] = column.to_numpy(zero_copy_only=False)
+                yield MixedRows(mixed) if self.has_words else rows
         if end != self.n_rows:
             raise SourceError(f"{self.path}: does not hold the {self.n_rows} rows that it says it has")
 
@@ -175,7 +198,7 @@ class ParquetFolder:
     ----------
     path : Path
         The folder.
-    choice, may_miss
+    choice, may_miss, has_words
         As in `ParquetRows`.
 
     Raises
@@ -184,8 +207,11 @@ class ParquetFolder:
         As in `ParquetRows`; or there are no files, or the columns of a file differ from those of the first.
     """
 
-    def __init__(self, path: Path, choice: Choice | None = None, *, may_miss: bool = False) -> None:
-        self._files = [ParquetRows(file, choice, may_miss=may_miss) for file in sorted(path.glob("*.parquet"))]
+    def __init__(
+        self, path: Path, choice: Choice | None = None, *, may_miss: bool = False, has_words: bool = False
+    ) -> None:
+        paths = sorted(path.glob("*.parquet"))
+        self._files = [ParquetRows(file, choice, may_miss=may_miss, has_words=has_words) for file in paths]
         if not self._files:
             raise SourceError(f"{path}: there is no Parquet file in the folder")
         self.names = self._files[0].names
@@ -195,6 +221,10 @@ class ParquetFolder:
             file.put_in_order(self.names)
         self.n_rows = sum(file.n_rows for file in self._files)
         self.dtype = np.result_type(*[file.dtype for file in self._files])
+        self.has_words = any(file.has_words for file in self._files)
+        for file in self._files:
+            # A column may have text in some files only.
+            file.has_words = self.has_words
 
     def say_converted(self) -> None:
         """Warn of data columns that change their type."""
@@ -206,11 +236,11 @@ class ParquetFolder:
         parts = [file.kept() for file in self._files]
         return {name: [value for part in parts for value in part[name]] for name in parts[0]}
 
-    def blocks(self) -> Iterator[NDArray[Any]]:
-        """Yield the rows from the beginning, in blocks of shape (n, D)."""
+    def blocks(self) -> Iterator[Any]:
+        """Yield the rows from the beginning, in blocks of shape (n, D), as `ParquetRows.blocks`."""
         for file in self._files:
             for block in file.blocks():
-                yield np.require(block, dtype=self.dtype)
+                yield block if self.has_words else np.require(block, dtype=self.dtype)
 
 
 def _pyarrow() -> tuple[Any, Any]:
@@ -224,6 +254,21 @@ def _pyarrow() -> tuple[Any, Any]:
     with suppress(ImportError):
         import pandas  # noqa: F401
     return pyarrow, pyarrow.parquet
+
+
+def _holds_words(pyarrow: Any, kind: Any) -> bool:
+    types = pyarrow.types
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    return any(test(kind) for test in (types.is_string, types.is_large_string, types.is_string_view))
+
+
+def _column(pyarrow: Any, column: Any) -> NDArray[Any]:
+    """Return a column of numbers or words, as `MixedRows` holds it."""
+    if not _holds_words(pyarrow, column.type):
+        return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+    words = np.empty(len(column), dtype=object)
+    words[:] = column.to_pylist()
+    return words
 
 
 def _check_types(pyarrow: Any, path: Path, schema: Any, positions: list[int]) -> None:

@@ -1,0 +1,201 @@
+"""Single columns of tables: numbers, flags, words or declared categories, whatever package holds them."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stickbreak import checks
+from stickbreak.io import arrays, frames
+
+Level: TypeAlias = str | int | float | bool
+Content: TypeAlias = Literal["numbers", "flags", "words", "categories", "times", "other"]
+
+
+@dataclass(frozen=True, eq=False)
+class MixedRows:
+    """Rows of a data file with columns of numbers and of words.
+
+    Parameters
+    ----------
+    columns : list of ndarray
+        The columns: float64 with NaN for missing values, or objects, strings with None for missing ones.
+    """
+
+    columns: list[NDArray[Any]]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+        return len(self.columns[0]) if self.columns else 0, len(self.columns)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, key: tuple[slice, Any]) -> "MixedRows":
+        rows, columns = key
+        chosen = self.columns[columns] if isinstance(columns, slice) else [self.columns[place] for place in columns]
+        return MixedRows([column[rows] for column in chosen])
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One column of a table.
+
+    Parameters
+    ----------
+    kind : str
+        What it holds: "numbers", "flags" (booleans), "words", "categories", "times" or "other".
+    values : ndarray of shape (n,)
+        float64 with NaN for missing values, for flags too; objects with None for missing words; for categories integer
+        codes, -1 for missing ones. Empty for times and others.
+    categories : tuple
+        The declared categories, by code.
+    dtype : object
+        The type of the column in its table, for messages.
+    """
+
+    kind: Content
+    values: NDArray[Any]
+    categories: tuple[Level, ...] = ()
+    dtype: Any = None
+
+
+def is_of_columns(value: object) -> bool:
+    """Return whether a value is a table whose columns `column` reads."""
+    return frames.is_table(value) or isinstance(value, MixedRows)
+
+
+def shape_of(value: Any) -> tuple[int, int]:
+    """Return the numbers of rows and columns of a table."""
+    rows, columns = value.shape if hasattr(value, "shape") else (value.num_rows, value.num_columns)
+    return int(rows), int(columns)
+
+
+def column(value: Any, position: int) -> Column:
+    """Return a column of a table of pandas, Polars or Arrow, of a `MixedRows`, or of an array."""
+    if isinstance(value, np.ndarray):
+        return _of_array(value[:, position], value.dtype)
+    if isinstance(value, MixedRows):
+        return _of_array(value.columns[position], value.columns[position].dtype)
+    if frames.is_of(value, "pandas", "DataFrame"):
+        return _of_pandas(value.iloc[:, position])
+    if frames.is_of(value, "polars", "DataFrame"):
+        return _of_polars(value.to_series(position))
+    return _of_arrow(value.column(position))
+
+
+def level(value: Any) -> Level:
+    """Return a value as a level: text, a number or a flag; other values as their text."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, str | int | float) else str(value)
+
+
+def _of_array(values: NDArray[Any], dtype: Any) -> Column:
+    kind = values.dtype.kind
+    if kind == "b":
+        return Column("flags", values.astype(np.float64), dtype=dtype)
+    if kind in "iuf":
+        with np.errstate(over="ignore"):
+            return Column("numbers", values.astype(np.float64), dtype=dtype)
+    if kind in "mM":
+        return Column("times", np.empty(0), dtype=dtype)
+    return _of_objects(values.tolist(), dtype)
+
+
+def _of_objects(values: Sequence[Any], dtype: Any) -> Column:
+    """Return a column of Python objects, with None, NaN and the like for missing values."""
+    found = [None if _is_missing(value) else value for value in values]
+    kinds = {type(value) for value in found} - {type(None)}
+    if all(issubclass(kind, str) for kind in kinds) and kinds:
+        words = np.empty(len(found), dtype=object)
+        words[:] = [None if value is None else str(value) for value in found]
+        return Column("words", words, dtype=dtype)
+    if all(issubclass(kind, bool | np.bool_) for kind in kinds):
+        kind: Content = "flags" if kinds else "numbers"
+        return Column(kind, np.array([np.nan if value is None else float(value) for value in found]), dtype=dtype)
+    if all(_is_number(kind) for kind in kinds):
+        numbers = [np.nan if value is None else checks.float_or_inf(value) for value in found]
+        return Column("numbers", np.array(numbers, dtype=np.float64), dtype=dtype)
+    if all(_is_time(kind) for kind in kinds):
+        return Column("times", np.empty(0), dtype=dtype)
+    return Column("other", np.empty(0), dtype=f"{dtype}, with values of the types {_names(kinds)}")
+
+
+def _names(kinds: set[type]) -> str:
+    return " and ".join(sorted(kind.__name__ for kind in kinds))
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None or (isinstance(value, float | np.floating) and value != value):
+        return True
+    return type(value).__name__ in ("NAType", "NaTType")
+
+
+def _is_number(kind: type) -> bool:
+    from decimal import Decimal
+
+    return issubclass(kind, int | float | np.integer | np.floating | Decimal | bool | np.bool_)
+
+
+def _is_time(kind: type) -> bool:
+    from datetime import date, time, timedelta
+
+    return issubclass(kind, date | time | timedelta) or kind.__name__ in ("datetime64", "timedelta64")
+
+
+def _of_pandas(series: Any) -> Column:
+    pandas: Any = sys.modules["pandas"]
+    dtype = series.dtype
+    if isinstance(dtype, pandas.CategoricalDtype):
+        return Column("categories", series.cat.codes.to_numpy(), tuple(map(level, dtype.categories)), dtype)
+    if arrays._holds_times(dtype):
+        return Column("times", np.empty(0), dtype=dtype)
+    if getattr(dtype, "kind", "O") in "biuf":
+        values = series.to_numpy(dtype=np.float64, na_value=np.nan)
+        return Column("flags" if dtype.kind == "b" else "numbers", values, dtype=dtype)
+    return _of_objects(series.to_numpy(dtype=object).tolist(), dtype)
+
+
+def _of_polars(series: Any) -> Column:
+    polars: Any = sys.modules["polars"]
+    dtype = series.dtype
+    if isinstance(dtype, polars.Enum):
+        codes = series.to_physical().cast(polars.Int64).fill_null(-1).to_numpy()
+        return Column("categories", codes, tuple(dtype.categories.to_list()), dtype)
+    if dtype.is_temporal():
+        return Column("times", np.empty(0), dtype=dtype)
+    if dtype.is_numeric() or dtype == polars.Boolean:
+        values = series.cast(polars.Float64).to_numpy()
+        return Column("flags" if dtype == polars.Boolean else "numbers", values, dtype=dtype)
+    if dtype == polars.Null:
+        return Column("numbers", np.full(len(series), np.nan), dtype=dtype)
+    # The categories of a Categorical stand in the order in which any table had them.
+    return _of_objects(series.cast(polars.String).to_list() if dtype == polars.Categorical else series.to_list(), dtype)
+
+
+def _of_arrow(values: Any) -> Column:
+    arrow: Any = sys.modules["pyarrow"]
+    types, dtype = arrow.types, values.type
+    if types.is_dictionary(dtype):
+        if not dtype.ordered:
+            return _of_objects(values.cast(dtype.value_type).to_pylist(), dtype)
+        whole = values.combine_chunks() if hasattr(values, "combine_chunks") else values
+        if hasattr(whole, "chunks"):
+            whole = whole.unify_dictionaries().combine_chunks()
+        codes = np.array([-1 if code is None else code for code in whole.indices.to_pylist()], dtype=np.int64)
+        return Column("categories", codes, tuple(map(level, whole.dictionary.to_pylist())), dtype)
+    if types.is_temporal(dtype):
+        return Column("times", np.empty(0), dtype=dtype)
+    tests = (types.is_floating, types.is_integer, types.is_decimal, types.is_boolean)
+    if any(test(dtype) for test in tests):
+        numbers = values.cast(arrow.int8()) if types.is_boolean(dtype) else values
+        numbers = numbers.cast(arrow.float64(), safe=False).to_numpy(zero_copy_only=False)
+        return Column("flags" if types.is_boolean(dtype) else "numbers", numbers.astype(np.float64), dtype=dtype)
+    return _of_objects(values.to_pylist(), dtype)
