@@ -40,6 +40,7 @@ from stickbreak.errors import (
     UnseenWordsWarning,
 )
 from stickbreak.io.docword import read_docword
+from stickbreak.io.zeros import split_zeros
 from stickbreak.model.beta import Beta
 from stickbreak.model.columns import Columns
 from stickbreak.model.counts import Bernoulli, Categorical, Multinomial, NegativeBinomial, Poisson
@@ -79,6 +80,7 @@ from stickbreak.result.topic_fit import TopicFit
 from stickbreak.result.trace import Trace
 from stickbreak.run.algorithms import Full, Memoized, Stochastic
 from stickbreak.run.checkpoints import Checkpoint
+from stickbreak.run.choosing import columns_for
 from stickbreak.run.clustering import hierarchy
 from stickbreak.run.fitting import fit
 from stickbreak.run.moves import Birth, Delete, Merge, Split
@@ -167,6 +169,7 @@ __all__ = [
     "Words",
     "ZeroMeanGaussian",
     "__version__",
+    "columns_for",
     "compare",
     "cross_validate",
     "fit",
@@ -178,5 +181,6 @@ __all__ = [
     "read_docword",
     "sample",
     "sample_prior",
+    "split_zeros",
     "stability",
 ]

@@ -35,8 +35,10 @@ class MixedRows:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, key: tuple[slice, Any]) -> "MixedRows":
+    def __getitem__(self, key: tuple[slice, Any]) -> Any:
         rows, columns = key
+        if isinstance(columns, int):
+            return self.columns[columns][rows]
         chosen = self.columns[columns] if isinstance(columns, slice) else [self.columns[place] for place in columns]
         return MixedRows([column[rows] for column in chosen])
 

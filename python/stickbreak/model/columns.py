@@ -175,6 +175,10 @@ class Columns(Likelihood):
             blocks[tuple(map(int, columns))] = Likelihood._from_core(name, own)
         return cls(blocks)
 
+    def _titled(self) -> dict[str, Likelihood]:
+        """Return the likelihood of each block by the names or the positions of its columns, separated by commas."""
+        return {_title(block): part for block, part in self.blocks.items()}
+
     def _part(self, values: Mapping[str, Any], column: int) -> tuple[Likelihood, dict[str, Any], int]:
         """Return the block of a column: its likelihood, its values by name, and the position of the column in it."""
         for index, (block, part) in enumerate(self._positions()):

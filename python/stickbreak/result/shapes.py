@@ -65,3 +65,8 @@ def beyond(
     with np.errstate(over="ignore"):
         outside = np.fmax((low - rows) / width, (rows - high) / width)
     return low, high, np.nan_to_num(np.fmax(outside, 0.0), nan=0.0, posinf=np.inf)
+
+
+def quantile(values: NDArray[np.float64], share: float) -> float:
+    """Return the value below which this share of the values lies."""
+    return float(np.quantile(values, share))

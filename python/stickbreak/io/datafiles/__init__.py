@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from stickbreak import checks
 from stickbreak.errors import SourceError
 from stickbreak.io.datafiles.columns import Choice
+from stickbreak.io.datafiles.mixed import TextColumns
 from stickbreak.io.datafiles.numpy_files import read_npy, read_npz
 from stickbreak.io.datafiles.parquet import read_parquet
 from stickbreak.io.datafiles.sources import STDIN, Watch, of_file, of_stdin, suffix_of
 from stickbreak.io.datafiles.text import read_text
 from stickbreak.io.names import Table
 
-__all__ = ["STDIN", "SUFFIXES", "TEXT", "DataFile", "read", "suffix_of"]
+__all__ = ["STDIN", "SUFFIXES", "TEXT", "DataFile", "TextColumns", "read", "suffix_of"]
 
 TEXT = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 SUFFIXES = (".npy", ".npz", *TEXT, ".parquet")
@@ -51,6 +52,7 @@ def read(
     may_miss: bool = False,
     keep: Sequence[str] | None = None,
     watch: Watch | None = None,
+    words: TextColumns | None = None,
 ) -> DataFile:
     r"""Read rows of numbers from a data file. The file extension determines the format.
 
@@ -85,6 +87,9 @@ def read(
         Columns of a text or Parquet file that are not data, such as an id; returned in `DataFile.kept`.
     watch : callable, optional
         Called repeatedly with the fraction of a text or Parquet file that has been read, from 0 to 1.
+    words : TextColumns, optional
+        Which columns of a text or Parquet file may hold text. If one does, `DataFile.rows` is a `MixedRows`, and true
+        and false become 1 and 0. Default: none.
 
     Returns
     -------
@@ -121,7 +126,8 @@ def read(
     choice = Choice(columns, weight_column, keep)
     kept: dict[str, list[Any]] = {}
     if path == STDIN:
-        rows, names, kept = read_text(of_stdin(), choice, _delimiter(delimiter), header, may_miss=may_miss)
+        source = of_stdin()
+        rows, names, kept = read_text(source, choice, _delimiter(delimiter), header, may_miss=may_miss, words=words)
         return _parted(rows, names, kept, has_weights=weight_column is not None)
     file = _checked(path)
     suffix = suffix_of(file)
@@ -133,10 +139,11 @@ def read(
         elif suffix == ".npz":
             rows, names = read_npz(file, choice, key)
         elif suffix == ".parquet" or file.is_dir():
-            rows, names, kept = read_parquet(file, choice, may_miss=may_miss, watch=watch)
+            has_words = words is not None
+            rows, names, kept = read_parquet(file, choice, may_miss=may_miss, watch=watch, has_words=has_words)
         else:
             source = of_file(file, watch)
-            rows, names, kept = read_text(source, choice, _delimiter(delimiter), header, may_miss=may_miss)
+            rows, names, kept = read_text(source, choice, _delimiter(delimiter), header, may_miss=may_miss, words=words)
     except MemoryError as error:
         raise SourceError(f"{file}: there is not enough memory for it") from error
     except (OSError, EOFError, zlib.error) as error:
@@ -180,9 +187,7 @@ def _delimiter(delimiter: object) -> str | None:
     return character
 
 
-def _parted(
-    rows: NDArray[Any], names: tuple[str, ...] | None, kept: dict[str, list[Any]], *, has_weights: bool
-) -> DataFile:
+def _parted(rows: Any, names: tuple[str, ...] | None, kept: dict[str, list[Any]], *, has_weights: bool) -> DataFile:
     if not has_weights:
         return DataFile(rows, names, None, kept)
     # The column of weights is the last one chosen.

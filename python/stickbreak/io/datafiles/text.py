@@ -2,7 +2,10 @@
 
 import csv
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice
 from typing import Any
 
@@ -10,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stickbreak.errors import SourceError
+from stickbreak.io.cells import MixedRows
 from stickbreak.io.datafiles import arrow_text
 from stickbreak.io.datafiles.columns import Choice, named, title
+from stickbreak.io.datafiles.mixed import TextColumns, read_mixed
 from stickbreak.io.datafiles.sources import Source
 
 # Tried in this order, because names, and numbers in other languages, contain commas.
@@ -23,9 +28,18 @@ _NUMBER = re.compile(
 
 
 def read_text(
-    source: Source, choice: Choice, delimiter: str | None, header: bool | None, *, may_miss: bool
-) -> tuple[NDArray[np.float64], tuple[str, ...] | None, dict[str, list[str]]]:
-    """Return the chosen columns as rows, with NaN for allowed missing values, their names, and columns to keep."""
+    source: Source,
+    choice: Choice,
+    delimiter: str | None,
+    header: bool | None,
+    *,
+    may_miss: bool,
+    words: TextColumns | None = None,
+) -> tuple[Any, tuple[str, ...] | None, dict[str, list[str]]]:
+    """Return the chosen columns as rows, with NaN for allowed missing values, their names, and columns to keep.
+
+    `words` states which columns may hold text. If one does, the rows are `MixedRows`.
+    """
     path = source.name
     with source.open() as file:
         lines = _Lines(source, file)
@@ -47,16 +61,93 @@ def read_text(
         first_row = lines.number
         chosen = choice.among(names, len(fields))
         lines.check(second)
-        rows = arrow_text.read(
-            source, skip=first_row - 1, delimiter=delimiter, n_fields=len(fields), chosen=chosen, may_miss=may_miss
-        )
-        if rows is None:
-            text: Iterable[str] = chain([second], lines)
-            text = _with_nan(lines, text, delimiter) if may_miss else text
-            rows = _numbers(lines, text, delimiter, names, chosen, sniffs=sniffs, first_row=first_row)
-    _check_finite(path, rows, first_row, names, chosen, may_miss)
+        reader = _Reader(lines, delimiter, names, chosen, len(fields), first_row, sniffs=sniffs, may_miss=may_miss)
+        rows = reader.read(source, second, words, has_header=header, n_numbers=1 if choice.has_weights else 0)
+    if isinstance(rows, np.ndarray):
+        _check_finite(path, rows, first_row, names, chosen, may_miss)
     kept = choice.kept_among(names, len(fields))
     return rows, named(names, chosen), _kept(source, kept, delimiter, names, first_row) if kept else {}
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """How the rows of a file are read, after its first lines."""
+
+    lines: "_Lines"
+    delimiter: str
+    names: tuple[str, ...] | None
+    chosen: list[int] | None
+    n_fields: int
+    first_row: int
+    sniffs: bool
+    may_miss: bool
+
+    def read(
+        self, source: Source, second: str, words: TextColumns | None, *, has_header: bool, n_numbers: int
+    ) -> NDArray[np.float64] | MixedRows:
+        """Return the rows, given the first of them: numbers, or `MixedRows` if a column holds words."""
+        if words is None:
+            return self._numbers(source, second)
+        places = list(range(self.n_fields)) if self.chosen is None else self.chosen
+        keys = {place if self.names is None else self.names[column] for place, column in enumerate(places)}
+        failure: SourceError | None = None
+        if keys.isdisjoint(words.always):
+            try:
+                return self._numbers(source, second)
+            except SourceError as error:
+                failure = error
+        opened = partial(_lines_of_rows, source, self.n_fields, self.delimiter, has_header=has_header)
+        file = self.lines.path, self.delimiter, self.names, places
+        rows = read_mixed(opened, *file, words, _Fields(), n_numbers=n_numbers, may_miss=self.may_miss)
+        if rows is None:
+            raise failure or SourceError(f"{self.lines.path}: no column holds words")
+        return rows
+
+    def _numbers(self, source: Source, second: str) -> NDArray[np.float64]:
+        rows = arrow_text.read(
+            source,
+            skip=self.first_row - 1,
+            delimiter=self.delimiter,
+            n_fields=self.n_fields,
+            chosen=self.chosen,
+            may_miss=self.may_miss,
+        )
+        if rows is not None:
+            return rows
+        text: Iterable[str] = chain([second], self.lines)
+        text = _with_nan(self.lines, text, self.delimiter) if self.may_miss else text
+        return _numbers(
+            self.lines, text, self.delimiter, self.names, self.chosen, sniffs=self.sniffs, first_row=self.first_row
+        )
+
+
+@contextmanager
+def _lines_of_rows(
+    source: Source, n_fields: int, delimiter: str, *, has_header: bool
+) -> Iterator[tuple[Iterator[str], Callable[[], int]]]:
+    """Open a file after its line of names; give its lines, and a function that returns the number of the last one."""
+    with source.open() as file:
+        lines = _Lines(source, file)
+        if has_header:
+            next(lines, None)
+        lines.expect(n_fields, delimiter)
+        yield lines, lambda: lines.number
+
+
+class _Fields:
+    """How fields are read."""
+
+    def is_number(self, field: str) -> bool:
+        """Return whether a field is a number."""
+        return bool(_NUMBER.fullmatch(field))
+
+    def is_missing(self, field: str) -> bool:
+        """Return whether a field stands for a missing value."""
+        return _is_missing(field)
+
+    def refusal(self, field: str) -> str:
+        """Return why a field is no number."""
+        return f"{_shown(field)} is not a number{_remedy(field)}"
 
 
 def _kept(
