@@ -1,13 +1,14 @@
 """`stickbreak fit`."""
 
 import warnings
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 import stickbreak as sb
+from stickbreak.cli.columns import Chosen, likelihood_option, spec_option
 from stickbreak.cli.fields import Said, field_options
 from stickbreak.cli.options import (
     Reading,
@@ -34,7 +35,7 @@ from stickbreak.model.specification import REGISTRY
 from stickbreak.run.algorithms import Algorithm, Stochastic
 from stickbreak.run.moves import USUAL, Move, usual_moves
 
-_LIKELIHOODS, _PROCESSES, _SCHEDULES, _MOVES = Kind(Likelihood), Kind(Process), Kind(Algorithm), Kind(Move)
+_PROCESSES, _SCHEDULES, _MOVES = Kind(Process), Kind(Algorithm), Kind(Move)
 _ALGORITHM = owners_of(Algorithm.__subclasses__())
 # `moves` and `units` have options of their own.
 _SAID = {
@@ -78,13 +79,8 @@ _MARGINALISING = ", ".join(
 @click.command(cls=Command, short_help="Fit a mixture to the rows of a data file.")
 @data_argument
 @click.option("-o", "--out", required=True, metavar="FILE", help="Where the model file goes, such as m.safetensors.")
-@click.option(
-    "--likelihood",
-    type=_LIKELIHOODS,
-    default="gaussian",
-    metavar="NAME",
-    help=f"What the rows of one component look like: {_LIKELIHOODS.names()}. [default: gaussian]",
-)
+@likelihood_option
+@spec_option
 @click.option(
     "--process",
     type=_PROCESSES,
@@ -166,7 +162,8 @@ _MARGINALISING = ", ".join(
 def fit(
     data: str,
     out: str,
-    likelihood: type[Likelihood],
+    likelihood: type[Likelihood] | None,
+    columns_spec: str | None,
     process: type[Process],
     schedule: type[Algorithm],
     n_components: int | None,
@@ -191,8 +188,8 @@ def fit(
 ) -> int:
     """Fit a mixture to the rows of DATA and write it to a model file.
 
-    DATA is a .npy, .npz, .csv, .tsv or .parquet file with one observation a row, numbers only, a folder of Parquet
-    files, or - for text on stdin. What you do not say of
+    DATA is a .npy, .npz, .csv, .tsv or .parquet file with one observation a row, a folder of Parquet files, or - for
+    text on stdin. If columns hold text, each column gets a likelihood of its own. What you do not say of
     the model follows the data, and the number of components is found by births, merges and deletes, starting from one.
     A progress bar shows on a terminal. Ctrl-C ends the fit early: its last complete state is still written, and the
     exit code is 130. The ELBO is in nats, of the whole data.
@@ -205,10 +202,11 @@ def fit(
     of_algorithm = {name: given.pop(name) for name in _ALGORITHM}
     of_algorithm["units"] = units_of(of_algorithm["units"], tree)
     check_used([schedule], of_algorithm)
-    check_used((likelihood, process), given)
+    chosen = Chosen(likelihood, columns_spec, given)
+    check_used((chosen.kind, process), given)
     if own_number:
         given["n_components"] = n_components
-    model = sb.Mixture(likelihood=made(likelihood, given), process=made(process, given))
+    model = sb.Mixture(likelihood=chosen.made(given), process=made(process, given))
     algorithm: Any = made(schedule, of_algorithm | {"moves": _moves(schedule, model, of_algorithm)})
     inputs = (data, weights, init)
     check_model_place(out, inputs=inputs, force=force)
@@ -217,7 +215,10 @@ def fit(
     reading = Reading(
         columns=columns, weight_column=weight_column, key=key, delimiter=delimiter, header=header, quiet=quiet
     )
-    rows, sample_weight = read_weighted(data, weights, reading, may_miss=missing == "marginalize")
+    rows, sample_weight = read_weighted(data, weights, reading, may_miss=missing == "marginalize", words=chosen.text)
+    if (found := chosen.of_data(rows, data, quiet=quiet)) is not None:
+        model = replace(model, likelihood=found)
+        algorithm = made(schedule, of_algorithm | {"moves": _moves(schedule, model, of_algorithm)})
     with rows_of(data, weights, weight_column=weight_column), warnings.catch_warnings():
         if as_json or not quiet:
             # What is printed has them.

@@ -5,6 +5,7 @@ import click
 from stickbreak.cli.options import json_option, load_fit, model_argument
 from stickbreak.cli.output import check_table_place, give_table
 from stickbreak.cli.program import Command
+from stickbreak.io.levels import decoded
 
 
 @click.command(cls=Command, short_help="Draw new rows from a model.")
@@ -19,7 +20,8 @@ def generate(model: str, n: int, seed: int, out: str | None, as_json: bool) -> N
     """Draw N new rows from MODEL, out of its posterior predictive distribution.
 
     They look like the data that the model was fitted to, in the same units. The columns of a CSV file are called as
-    those of the data were, or x1, x2 and so on where these had no names.
+    those of the data were, or x1, x2 and so on where these had no names. Columns of text have their words, but for
+    .npy files, which have their codes.
 
     \b
     Example:
@@ -29,4 +31,6 @@ def generate(model: str, n: int, seed: int, out: str | None, as_json: bool) -> N
     fit = load_fit(model)
     rows = fit.sample(n, seed=seed)
     names = fit.column_names or [f"x{column}" for column in range(1, rows.shape[1] + 1)]
-    give_table(out, names, rows, key="rows", as_json=as_json)
+    # Arrays of NumPy hold numbers only.
+    shown = rows if out is not None and out.lower().endswith(".npy") else decoded(rows, fit._levels)
+    give_table(out, names, shown, key="rows", as_json=as_json)

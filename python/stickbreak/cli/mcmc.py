@@ -1,11 +1,12 @@
 """`stickbreak mcmc`."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, Literal
 
 import click
 
 import stickbreak as sb
+from stickbreak.cli.columns import Chosen, likelihood_option, spec_option
 from stickbreak.cli.fields import Said, field_options
 from stickbreak.cli.fit import starting_point
 from stickbreak.cli.options import (
@@ -33,7 +34,7 @@ from stickbreak.model.processes import Process
 from stickbreak.result.partitioning import LOSSES
 from stickbreak.run.samplers import Sampler
 
-_LIKELIHOODS, _PROCESSES, _SAMPLERS = Kind(Likelihood), Kind(Process), Kind(Sampler)
+_PROCESSES, _SAMPLERS = Kind(Process), Kind(Sampler)
 _OF_SAMPLERS = owners_of(Sampler.__subclasses__())
 _SAID = {
     "proposal": Said("how rows are dealt to the parts of a split, restricted or sequential.", "WORD"),
@@ -54,13 +55,8 @@ _OF_FIT_ALONE = ("base", "resolution", "truncation")
 @click.command(cls=Command, short_help="Draw partitions of the rows of a data file from their exact posterior.")
 @data_argument
 @click.option("-o", "--out", required=True, metavar="FILE", help="Where the trace goes, such as trace.safetensors.")
-@click.option(
-    "--likelihood",
-    type=_LIKELIHOODS,
-    default="gaussian",
-    metavar="NAME",
-    help=f"What the rows of one cluster look like: {_LIKELIHOODS.names()}. [default: gaussian]",
-)
+@likelihood_option
+@spec_option
 @click.option(
     "--process",
     type=_PROCESSES,
@@ -111,7 +107,8 @@ _OF_FIT_ALONE = ("base", "resolution", "truncation")
 def mcmc(
     data: str,
     out: str,
-    likelihood: type[Likelihood],
+    likelihood: type[Likelihood] | None,
+    columns_spec: str | None,
     process: type[Process],
     sampler: type[Sampler],
     n_components: int | None,
@@ -139,7 +136,8 @@ def mcmc(
 ) -> int:
     """Draw partitions of the rows of DATA from their exact posterior and write them to a trace file.
 
-    DATA is a .npy, .npz, .csv, .tsv or .parquet file with one observation a row, numbers only. What you do not say of
+    DATA is a .npy, .npz, .csv, .tsv or .parquet file with one observation a row. If columns hold text, each column
+    gets a likelihood of its own. What you do not say of
     the likelihood is estimated by a fit first. Ctrl-C ends the chains early: their draws are still written, if warm-up
     is over. The log joint probability is in nats.
 
@@ -151,8 +149,9 @@ def mcmc(
     check_used([sampler], of_sampler, {name: said.option for name, said in _SAID.items() if said.option is not None})
     if "n_components" in {field.name for field in fields(process)} or n_components is not None:
         given["n_components"] = n_components
-    check_used((likelihood, process), given)
-    model = sb.Mixture(likelihood=made(likelihood, given), process=made(process, given))
+    chosen = Chosen(likelihood, columns_spec, given)
+    check_used((chosen.kind, process), given)
+    model = sb.Mixture(likelihood=chosen.made(given), process=made(process, given))
     inputs = (data,) if init is None else (data, init)
     check_model_place(out, inputs=inputs, force=force)
     check_table_place("labels", labels, inputs=inputs, outputs=(out,))
@@ -160,7 +159,10 @@ def mcmc(
         raise click.UsageError("--loss needs --labels")
     if checkpoint is not None:
         check_place("checkpoint", checkpoint, inputs=inputs, outputs=(out, labels))
-    rows = Reading(columns=columns, key=key, delimiter=delimiter, header=header, quiet=quiet).read(data)
+    reading = Reading(columns=columns, key=key, delimiter=delimiter, header=header, quiet=quiet)
+    rows = reading.read(data, words=chosen.text)
+    if (found := chosen.of_data(rows, data, quiet=quiet)) is not None:
+        model = replace(model, likelihood=found)
     with rows_of(data):
         trace = sb.sample(
             model,
@@ -178,13 +180,13 @@ def mcmc(
             checkpoint=checkpoint_of(checkpoint, every_seconds),
         )
     trace.save(out, rows=not no_rows)
-    found = None if labels is None else trace.point_estimate(loss or "vi", threads=threads)
-    if labels is not None and found is not None:
-        write_table(labels, ["cluster"], found.labels, "clusters")
+    estimate = None if labels is None else trace.point_estimate(loss or "vi", threads=threads)
+    if labels is not None and estimate is not None:
+        write_table(labels, ["cluster"], estimate.labels, "clusters")
     if as_json:
-        print_json({**_described(trace), **_estimated(found), "out": out})
+        print_json({**_described(trace), **_estimated(estimate), "out": out})
     elif not quiet:
-        estimated = () if found is None else (("labels", f"{found.n_clusters} clusters in {labels}"),)
+        estimated = () if estimate is None else (("labels", f"{estimate.n_clusters} clusters in {labels}"),)
         print_facts([*_facts(trace), *estimated, ("trace file", out)])
     if max_seconds is None and trace.log_joint.shape[1] < draws:
         click.echo(f"stickbreak: interrupted; the draws so far are in {out}", err=True)

@@ -92,8 +92,10 @@ class Reading:
     keep: str | None = None
     quiet: bool = False
 
-    def read(self, path: str, *, may_miss: bool = False) -> datafiles.DataFile:
-        """Read the rows, with NaN for missing values where they may miss."""
+    def read(
+        self, path: str, *, may_miss: bool = False, words: datafiles.TextColumns | None = None
+    ) -> datafiles.DataFile:
+        """Read the rows, with NaN for missing values where they may miss; `words` says which columns may hold text."""
         self._check_fits(datafiles.suffix_of(Path(path)))
         delimiter = None if self.delimiter is None else _DELIMITERS.get(self.delimiter.lower(), self.delimiter)
         with watched(path, quiet=self.quiet) as watch:
@@ -107,6 +109,7 @@ class Reading:
                 may_miss=may_miss,
                 keep=None if self.keep is None else items(self.keep),
                 watch=watch,
+                words=words,
             )
 
     def _check_fits(self, suffix: str) -> None:
@@ -176,12 +179,17 @@ def weight_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def read_weighted(
-    data: str, weights: str | None, reading: Reading, *, may_miss: bool
+    data: str,
+    weights: str | None,
+    reading: Reading,
+    *,
+    may_miss: bool,
+    words: datafiles.TextColumns | None = None,
 ) -> tuple[datafiles.DataFile, Any]:
     """Return a data file and the weights of its rows, from its own column or a file of their own."""
     if weights is not None and reading.weight_column is not None:
         raise click.BadOptionUsage("--weights", "--weights and --weight-column exclude each other")
-    read = reading.read(data, may_miss=may_miss)
+    read = reading.read(data, may_miss=may_miss, words=words)
     return read, read.weights if weights is None else read_column("weights", weights)
 
 

@@ -2,6 +2,7 @@
 
 import click
 
+from stickbreak.cli.columns import of_fit
 from stickbreak.cli.options import (
     Reading,
     data_argument,
@@ -56,7 +57,7 @@ def predict(
     check_table_place("out", out, inputs=(model, data), keeps=keep is not None, prints=True)
     fit = load_fit(model)
     reading = Reading(columns=columns, key=key, delimiter=delimiter, header=header, keep=keep)
-    table = reading.read(data, may_miss=fit._state.missing == "marginalize")
+    table = reading.read(data, may_miss=fit._state.missing == "marginalize", words=of_fit(fit))
     names = [f"component_{component}" for component in range(fit.n_components)] if proba else ["component"]
     key_of_json = "responsibilities" if proba else "components"
     check_kept(table.kept, [*names, key_of_json])

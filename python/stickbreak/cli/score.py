@@ -2,6 +2,7 @@
 
 import click
 
+from stickbreak.cli.columns import of_fit
 from stickbreak.cli.options import (
     Reading,
     data_argument,
@@ -68,13 +69,14 @@ def score(
     reading = Reading(
         columns=columns, weight_column=weight_column, key=key, delimiter=delimiter, header=header, keep=keep
     )
-    table, sample_weight = read_weighted(data, weights, reading, may_miss=fit._state.missing == "marginalize")
+    may_miss = fit._state.missing == "marginalize"
+    table, sample_weight = read_weighted(data, weights, reading, may_miss=may_miss, words=of_fit(fit))
     check_kept(table.kept, [_COLUMN])
     with rows_of(data, weights, weight_column=weight_column):
         sample_weight = sample_weights(sample_weight, len(table))
-        if fit._state.missing == "marginalize":
+        if may_miss:
             # They are not part of the bound, and their density is meaningless.
-            sample_weight = without_empty_rows(sample_weight, rows_without_values(table.rows), "data", "mean")
+            sample_weight = without_empty_rows(sample_weight, rows_without_values(fit._rows(table)), "data", "mean")
         densities = fit.log_predictive(table, threads=threads)
         bound = fit.evaluate(table, sample_weight=sample_weight, threads=threads) if elbo else None
         # Rows off the subspace of the fit have no density; report their number.

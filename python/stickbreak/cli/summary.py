@@ -9,6 +9,8 @@ import click
 from stickbreak.cli.wording import in_options
 from stickbreak.errors import Advice
 from stickbreak.io.names import shown
+from stickbreak.model.columns import Columns
+from stickbreak.model.specification import Specification
 from stickbreak.result.fit import Fit
 from stickbreak.result.history import MoveReport, RunnerUp, moves_of
 from stickbreak.result.topic_fit import TopicFit
@@ -44,13 +46,12 @@ def _compared(fit: Fit, second: RunnerUp) -> str:
 
 def described(fit: Fit) -> dict[str, Any]:
     """Return the same and more as an object for JSON."""
-    likelihood, process = (
-        {"name": type(part).__name__, **part._parameters()} for part in (fit.model.likelihood, fit.model.process)
-    )
+    likelihood, process = map(_specified, (fit.model.likelihood, fit.model.process))
     return {
         "n_rows": fit._state.n_rows,
         "n_columns": fit._state.dimension,
         "column_names": fit.column_names,
+        "levels": fit.levels,
         "missing": fit._state.missing,
         "likelihood": likelihood,
         "process": process,
@@ -72,6 +73,14 @@ def described(fit: Fit) -> dict[str, Any]:
         "leftover_weight": fit.leftover_weight,
         "counts": fit.counts,
     }
+
+
+def _specified(part: Specification) -> dict[str, Any]:
+    """Return the name and the parameters of a part of a model; blocks of columns by the names of their columns."""
+    name = type(part).__name__
+    if isinstance(part, Columns):
+        return {"name": name, "blocks": {str(key): _specified(each) for key, each in part._titled().items()}}
+    return {"name": name, **part._parameters()}
 
 
 def _advised(advice: Advice, options: Mapping[str, click.Option]) -> str:
