@@ -12,9 +12,10 @@ from sklearn.utils import Tags
 
 from stickbreak import checks
 from stickbreak import errors as sb_errors
-from stickbreak.io import arrays
+from stickbreak.io import arrays, frames
 from stickbreak.io.arrays import DenseRows
-from stickbreak.io.names import Table
+from stickbreak.io.levels import Coded, CodedRows, coded
+from stickbreak.io.names import Table, named
 from stickbreak.model.likelihoods import Likelihood
 from stickbreak.model.mixture import Mixture
 from stickbreak.model.processes import DirichletProcess, Process
@@ -28,7 +29,7 @@ from stickbreak.run.units import KdTree
 from stickbreak.sklearn import nested
 from stickbreak.sklearn.attributes import Attributes
 from stickbreak.sklearn.seeds import seed_of
-from stickbreak.sklearn.validating import validated
+from stickbreak.sklearn.validating import like, validated
 
 
 class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, BaseEstimator):
@@ -40,8 +41,8 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
     Parameters
     ----------
     likelihood : likelihood or str, optional
-        The distribution of a component, or its name: "gaussian", "diagonal_gaussian", "poisson" and so on. Default:
-        ``Gaussian()``.
+        The distribution of a component, or its name: "gaussian", "diagonal_gaussian", "poisson" and so on. "auto"
+        chooses one for each column, as `stickbreak.columns_for` does. Default: ``Gaussian()``.
     process : process, optional
         The prior on the weights. Default: ``DirichletProcess()``. A process with its own number of components, such as
         `FiniteDirichlet`, requires ``n_components=None``.
@@ -160,10 +161,12 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         InvalidType, InvalidArgument, NotSupported, ValueError, TypeError
             A parameter of the estimator, `X` or `sample_weight` is not as described.
         """
-        rows = self._validated(X, first=True)
+        model = self._model(X)
+        coded = self._coded(X, model.likelihood)
+        rows = self._validated(X if coded is None else like(X, coded), first=True)
         found = fitting.run_fit(
-            self._model(),
-            self._named(rows),
+            model,
+            self._named(rows, coded),
             self._algorithm(),
             n_components=self.n_components,
             init=self.init,
@@ -205,7 +208,7 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         """
         if not hasattr(self, "fit_"):
             return self.fit(X, sample_weight=sample_weight)
-        rows = self._validated(X)
+        rows = self._read(X)
         return self._keep(self.fit_.update(rows, sample_weight=sample_weight, threads=self.threads), rows)
 
     def fit_predict(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> NDArray[np.int64]:
@@ -237,7 +240,7 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         ndarray of int64, shape (n,)
             Positions from 0 to K - 1.
         """
-        return self._fitted().predict(self._validated(X), threads=self.threads)
+        return self._fitted().predict(self._read(X), threads=self.threads)
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return the responsibilities of the components for each row.
@@ -252,7 +255,7 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         ndarray of float64, shape (n, K)
             Rows with sum one.
         """
-        return self._fitted().predict_proba(self._validated(X), threads=self.threads)
+        return self._fitted().predict_proba(self._read(X), threads=self.threads)
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return the responsibilities as features for a next step; `set_output` makes a table.
@@ -282,7 +285,7 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         ndarray of float64, shape (n,)
             Log densities in nats.
         """
-        return self._fitted().log_predictive(self._validated(X), threads=self.threads)
+        return self._fitted().log_predictive(self._read(X), threads=self.threads)
 
     def score(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> float:
         """Return the mean log posterior predictive density per row.
@@ -302,7 +305,7 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
             Nats per row; higher is better. Rows off `Fit.support` are left out, and a `SupportWarning` states their
             number.
         """
-        rows = self._validated(X)
+        rows = self._read(X)
         log_densities = self._fitted().log_predictive(rows, threads=self.threads)
         weights = arrays.sample_weights(sample_weight, len(log_densities))
         if self._allows_nan():
@@ -406,11 +409,28 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         checks.instance("algorithm", algorithm, Algorithm, "an algorithm, such as Full() or Memoized()")
         return replace(algorithm, units=self.units)
 
-    def _model(self) -> Mixture:
+    def _model(self, data: object = None) -> Mixture:
         return Mixture(
-            likelihood=nested.likelihood(self.likelihood),
+            likelihood=nested.likelihood(self.likelihood, data),
             process=DirichletProcess() if self.process is None else self.process,
         )
+
+    def _coded(self, X: Any, likelihood: Likelihood) -> Coded | None:
+        """Return a table with codes in place of levels; None for data without levels."""
+        if likelihood._domain not in ("mixed", "codes") or not frames.is_table(frames.understood(X, "X")):
+            return None
+        init: object = self.init
+        known = init._levels if isinstance(init, Fit) else ()
+        found = coded(X, "X", likelihood, levels=known, learn=True)
+        return found if isinstance(found.data, np.ndarray) else None
+
+    def _read(self, X: Any) -> DenseRows:
+        """Return rows of a fitted estimator, with codes in place of levels."""
+        fitted = self._fitted()
+        X = frames.understood(X, "X")
+        if frames.is_table(X) and fitted._levels and named(X, "X").names == fitted.column_names:
+            X = like(X, fitted._coded(X, "X"))
+        return self._validated(X)
 
     def _validated(self, X: ArrayLike, *, first: bool = False) -> DenseRows:
         """Return rows for the core after scikit-learn's validation; the first call sets the columns."""
@@ -427,10 +447,13 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         )
         return rows
 
-    def _named(self, rows: DenseRows) -> Any:
-        """Return rows with their column names, which scikit-learn's validation has removed, if there are any."""
+    def _named(self, rows: DenseRows, coded: Coded | None) -> Any:
+        """Return rows with their column names, which scikit-learn's validation has removed, and levels, if any."""
         labels = getattr(self, "feature_names_in_", None)
-        return rows if labels is None else Table(rows, tuple(map(str, labels)))
+        names = None if labels is None else tuple(map(str, labels))
+        if coded is not None:
+            return CodedRows(rows, names, coded.levels, coded.sizes)
+        return rows if names is None else Table(rows, names)
 
     def _warn(self, found: Fit) -> None:
         """Warn of columns that the model leaves out and, with scikit-learn's class, of a fit that did not converge."""

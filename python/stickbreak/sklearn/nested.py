@@ -6,24 +6,38 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from stickbreak import checks
+from stickbreak.model.columns import Columns
 from stickbreak.model.likelihoods import Gaussian, Likelihood
 from stickbreak.model.processes import DirichletProcess
+from stickbreak.run.choosing import blocks_of, choices_for, likelihoods_of
 
 _DEFAULTS: Mapping[str, Any] = {"likelihood": Gaussian, "process": DirichletProcess}
 # `DiagonalGaussian` is called "diagonal_gaussian".
-WORDS = {re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower(): kind for kind in Likelihood.__subclasses__()}
+WORDS: dict[str, type[Likelihood]] = {
+    re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower(): kind
+    for kind in Likelihood.__subclasses__()
+    if kind is not Columns
+}
+# Chooses a likelihood for each column.
+AUTO = "auto"
+WORDS[AUTO] = Columns
 
 
-def likelihood(value: object) -> Likelihood:
+def likelihood(value: object, data: object = None) -> Likelihood:
     """Return the likelihood of an estimator: the default for None, or the likelihood with the given name.
+
+    "auto" follows the data; without any it is a `Gaussian`.
 
     Raises
     ------
     InvalidType, InvalidArgument
-        The value is none of these, or the named likelihood has required parameters.
+        The value is none of these, or the named likelihood has required parameters; or as in `columns_for`.
     """
-    if value is None:
+    if value is None or (isinstance(value, str) and value == AUTO and data is None):
         return Gaussian()
+    if isinstance(value, str) and value == AUTO:
+        choices = choices_for(data, "X")
+        return blocks_of(choices, likelihoods_of(choices))
     if isinstance(value, str):
         kind = WORDS[checks.word("likelihood", value, list(WORDS), or_else=("a likelihood",))]
         required = [name for name, rule in kind._entry["parameters"].items() if rule["required"]]

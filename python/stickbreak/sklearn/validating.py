@@ -1,5 +1,6 @@
 """scikit-learn's validation of rows, with the position of a refused value."""
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from sklearn.utils.validation import validate_data
 from stickbreak import checks
 from stickbreak.errors import StickbreakError
 from stickbreak.io import arrays, frames, names
+from stickbreak.io.levels import Coded
 
 
 def validated(estimator: BaseEstimator, X: Any, **options: Any) -> Any:
@@ -45,3 +47,16 @@ def _place(X: Any, options: dict[str, Any]) -> str:
     row = int(wrong.any(axis=1).argmax())
     column = int(wrong[row].argmax())
     return f"row {row}, column {column if labels is None else checks.quote(labels[column])}"
+
+
+def like(X: Any, coded: Coded) -> Any:
+    """Return the rows of a table, with codes in place of levels, as a table of the same package."""
+    X = frames.understood(X, "X")
+    if not isinstance(coded.data, np.ndarray):
+        return X
+    if frames.is_of(X, "pandas", "DataFrame"):
+        return sys.modules["pandas"].DataFrame(coded.data, index=X.index, columns=X.columns)
+    if frames.is_of(X, "polars", "DataFrame"):
+        return sys.modules["polars"].DataFrame(coded.data, schema=list(X.columns), orient="row")
+    arrow: Any = sys.modules["pyarrow"]
+    return arrow.table(dict(zip(X.schema.names, coded.data.T, strict=True)))
