@@ -122,8 +122,9 @@ def rows(
     whole_numbers = likelihood is not None and likelihood._domain in _WHOLE and array.dtype.kind in "biu"
     if whole_numbers:
         _check_held(array, argument)
-    # A list has no type to keep, and the type of counts is fixed.
-    if (hasattr(value, "dtype") or hasattr(value, "dtypes")) and not whole_numbers:
+    # A list has no type to keep, and the type of counts is fixed. Blocks of columns may be counts.
+    is_mixed = likelihood is not None and likelihood._domain == "mixed"
+    if (hasattr(value, "dtype") or hasattr(value, "dtypes")) and not (whole_numbers or is_mixed):
         say_converted(array.dtype, np.dtype(dtype))
     return _converted(array, dtype)
 

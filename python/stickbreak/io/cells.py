@@ -149,7 +149,7 @@ def _is_number(kind: type) -> bool:
 def _is_time(kind: type) -> bool:
     from datetime import date, time, timedelta
 
-    return issubclass(kind, date | time | timedelta) or kind.__name__ in ("datetime64", "timedelta64")
+    return issubclass(kind, date | time | timedelta) or kind.__name__ in ("datetime64", "timedelta64", "Period")
 
 
 def _of_pandas(series: Any) -> Column:

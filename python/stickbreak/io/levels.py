@@ -262,12 +262,10 @@ class Seen:
 
     def _refused(self, table: object, place: int, values: Column, argument: str) -> Exception:
         name = place if self._names is None else self._names[place]
-        return checks.invalid_type(
-            argument,
-            arrays._describe_column(table, name, values.dtype),
-            arrays._ROWS_ALLOWED,
-            arrays._WITHOUT_COLUMN,
-        )
+        is_text = self._strict and values.kind in ("words", "categories")
+        hint = "put such columns in a block of Categorical" if is_text else arrays._WITHOUT_COLUMN
+        found = arrays._describe_column(table, name, values.dtype)
+        return checks.invalid_type(argument, found, arrays._ROWS_ALLOWED, hint)
 
 
 class _Found:
@@ -383,8 +381,8 @@ def of_file(value: object, n_columns: int | None) -> Levels:
     return tuple(found)
 
 
-def code(value: object, levels: tuple[Level, ...], argument: str) -> float:
-    """Return the code of a level.
+def code(value: object, levels: tuple[Level, ...], argument: str, column: object) -> float:
+    """Return the code of a level of a column.
 
     Raises
     ------
@@ -395,7 +393,8 @@ def code(value: object, levels: tuple[Level, ...], argument: str) -> float:
     if wanted not in levels:
         known = [each for each in levels if isinstance(each, str)]
         hint = checks.did_you_mean(wanted, known) if isinstance(wanted, str) else ""
-        raise checks.invalid_argument(argument, repr(value), f"one of the levels {_listed(levels)}", hint)
+        allowed = f"one of the levels {_listed(levels)} for the column {column!r}"
+        raise checks.invalid_argument(argument, repr(value), allowed, hint)
     return float(levels.index(wanted))
 
 

@@ -114,15 +114,23 @@ class Stream:
             return
         with closing(self._given()) as blocks:
             seen: levels.Seen | None = None
+            row = 0
             for block in blocks:
-                found = names.named(frames.understood(block, "a block"), "a block", self.names)
-                is_file = isinstance(block, names.Table)
-                if not (cells.is_of_columns(found.data) or is_file):
-                    return
-                if seen is None:
-                    self.names = found.names
-                    seen = levels.Seen(self._likelihood, found.names, cells.shape_of(found.data)[1], None)
-                seen.add(found, "a block")
+                try:
+                    found = names.named(frames.understood(block, "a block"), "a block", self.names)
+                    if not (cells.is_of_columns(found.data) or isinstance(block, names.Table)):
+                        return
+                    n, n_columns = cells.shape_of(found.data)
+                    if seen is None:
+                        self.names = found.names
+                        seen = levels.Seen(self._likelihood, found.names, n_columns, None)
+                    seen.add(found, "a block")
+                except StickbreakError as error:
+                    # Names of the model that the data do not have are no fault of the source.
+                    if getattr(error, "argument", None) != "a block":
+                        raise
+                    raise SourceError(f"at row {row}: {error}") from error
+                row += n
         if seen is not None:
             self.levels, self.sizes = seen.levels, seen.sizes
 
@@ -224,7 +232,7 @@ def stream(
         An iterator, which can be read only once, or the path of another file.
     """
     if isinstance(data, str | os.PathLike):
-        source, n_rows = _file(data, may_miss, has_words=likelihood._domain in ("mixed", "codes"))
+        source, n_rows = _file(data, may_miss, likelihood._domain)
         return Stream(source, likelihood, expected, known, n_rows)
     # Arrow's reader of batches is an iterator too, but is read at once, as a table.
     if frames.is_only_stream(data):
@@ -239,7 +247,7 @@ def stream(
     return None
 
 
-def _file(path: "str | os.PathLike[str]", may_miss: bool, *, has_words: bool) -> tuple[Source, int]:
+def _file(path: "str | os.PathLike[str]", may_miss: bool, domain: str) -> tuple[Source, int]:
     text = os.fsdecode(path)
     file = Path(text)
     # Not the methods of `Path`, which raise for names that are too long, and take an empty one for the folder.
@@ -253,6 +261,7 @@ def _file(path: "str | os.PathLike[str]", may_miss: bool, *, has_words: bool) ->
         raise SourceError(f"{file}: {'not a file' if os.path.exists(file) else 'there is no such file'}")
     from stickbreak.io.datafiles.parquet import parquet_rows
 
-    rows = parquet_rows(file, may_miss=may_miss, has_words=has_words)
-    rows.say_converted()
+    rows = parquet_rows(file, may_miss=may_miss, has_words=domain in ("mixed", "codes"))
+    if domain != "mixed":
+        rows.say_converted()
     return lambda: (names.Table(block, rows.names) for block in rows.blocks()), rows.n_rows

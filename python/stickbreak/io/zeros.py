@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -85,10 +86,22 @@ def _replaced(data: Any, labels: tuple[str, ...], parts: dict[str, dict[str, Any
         found |= parts.get(label) or {label: _whole(data, place)}
     if frames.is_of(data, "pandas", "DataFrame"):
         return sys.modules["pandas"].DataFrame(found, index=data.index)
+    # Missing values of other packages are null.
     if frames.is_of(data, "polars", "DataFrame"):
-        return sys.modules["polars"].DataFrame(found)
+        polars: Any = sys.modules["polars"]
+        return polars.DataFrame({name: _with_null(polars.Series, values) for name, values in found.items()})
     arrow: Any = sys.modules["pyarrow"]
-    return arrow.table(found)
+    made = partial(arrow.array, from_pandas=True)
+    return arrow.table(
+        {name: made(values) if isinstance(values, np.ndarray) else values for name, values in found.items()}
+    )
+
+
+def _with_null(series: Any, values: Any) -> Any:
+    if not isinstance(values, np.ndarray):
+        return values
+    made = series(values)
+    return made if values.dtype == bool else made.fill_nan(None)
 
 
 def _whole(data: Any, place: int) -> Any:

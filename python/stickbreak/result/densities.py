@@ -371,7 +371,7 @@ class Densities(Fitted):
 
 def _value(key: object, value: object, levels: tuple[Level, ...] | None) -> float:
     if levels is not None:
-        return code(value, levels, f"given[{key!r}]")
+        return code(value, levels, "given", key)
     allowed = f"a finite number for the column {key!r}"
     if not (checks.is_integer(value) or isinstance(value, float | np.floating | bool | np.bool_)):
         raise checks.invalid_type("given", checks.describe(value), allowed)

@@ -37,6 +37,7 @@ _LONG_TEXT = 40
 _LARGEST_COUNT = 10_000
 # Whole numbers from here on that are all different are numbers of something.
 _LEAST_NUMBER, _LARGEST_NUMBER = 10**8, 2**64
+_LARGEST_LEVEL = 2.0**53
 # Share of zeros from which on an amount has many.
 _MANY_ZEROS = 0.2
 # Positive columns with a larger skewness may need logarithms.
@@ -132,12 +133,10 @@ def choices_for(data: Any, argument: str, hint: str = "") -> list[ColumnChoice]:
     value = frames.understood(data, argument)
     table, labels, _ = named(value, argument)
     is_array = not cells.is_of_columns(table)
-    if is_array and not isinstance(table, np.ndarray):
+    if is_array:
         table = arrays.numeric(table, argument, arrays._ROWS_ALLOWED)
     if is_array and table.ndim != 2:
         raise checks.invalid_argument(argument, f"of shape {table.shape}", arrays._ROWS_ALLOWED)
-    if is_array and table.dtype.kind not in "biufO":
-        raise checks.invalid_type(argument, checks.describe(table), arrays._ROWS_ALLOWED)
     n, n_columns = cells.shape_of(table)
     if n == 0 or n_columns == 0:
         raise checks.invalid_argument(argument, f"of shape {(n, n_columns)}", "a table with rows and columns")
@@ -260,6 +259,8 @@ def _of_numbers(title: str | int, values: NDArray[np.float64], *, is_frame: bool
         return "amount", "no value", "no value, so it says nothing"
     if len(distinct) == 1:
         return "amount", holds, "constant, which says nothing about clusters"
+    # Larger ones share their float64 and are no levels.
+    is_frame = is_frame and bool((abs(distinct) <= _LARGEST_LEVEL).all())
     if len(distinct) == 2 and distinct.tolist() != [0.0, 1.0] and is_frame:
         return "category", holds, "two values"
     if (found % 1.0 != 0.0).any():

@@ -153,7 +153,8 @@ class ParquetRows:
                         row = begin + column.is_null().index(True).as_py()
                         where = f"row {row} (counted from 0), {title(position, names)}"
                         raise SourceError(f"{self.path}: {where}: the value is missing")
-                    if column.null_count or self._pyarrow.types.is_decimal(column.type):
+                    is_text = self.has_words and _holds_words(self._pyarrow, column.type)
+                    if not is_text and (column.null_count or self._pyarrow.types.is_decimal(column.type)):
                         column = column.cast(self._pyarrow.float64())
                     if self.has_words:
                         mixed.append(_column(self._pyarrow, column))
