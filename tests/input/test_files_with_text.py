@@ -12,7 +12,7 @@ from stickbreak.io import datafiles
 from stickbreak.io.cells import MixedRows
 from stickbreak.io.datafiles import TextColumns
 
-FINDS = TextColumns(detects=True)
+FINDS = TextColumns(others="most")
 
 
 def read(text: str, tmp_path: Path, words: TextColumns | None = FINDS, **options: Any) -> datafiles.DataFile:
@@ -38,7 +38,7 @@ READ: dict[str, tuple[str, TextColumns, dict[str, Any], list[list[Any]]]] = {
     "chosen": ("a,b,c\n1,x,u\n2,y,v\n", FINDS, {"columns": ["c", "a"]}, [["u", "v"], [1, 2]]),
     "known words": ("a,b\n1,3\n2,4\n", TextColumns(always=frozenset("a")), {}, [["1", "2"], [3, 4]]),
     "known flags": ("a,b\ntrue,3\nfalse,4\n", TextColumns(always=frozenset("a")), {}, [["true", "false"], [3, 4]]),
-    "possible words": ("a,b\n1,3\n2+,4\n", TextColumns(maybe=frozenset("a")), {}, [["1", "2+"], [3, 4]]),
+    "possible words": ("a,b\n1,3\n2+,4\n", TextColumns(never=frozenset("b"), others="some"), {}, [["1", "2+"], [3, 4]]),
     "unnamed words": ("1,3\n2,4\n", TextColumns(always=frozenset([1])), {"header": False}, [[1, 2], ["3", "4"]]),
 }
 
@@ -50,7 +50,7 @@ def test_words(text: str, words: TextColumns, options: dict[str, Any], expected:
 
 
 def test_numbers_alone_are_an_array(tmp_path: Path) -> None:
-    for words in (FINDS, TextColumns(maybe=frozenset("a")), None):
+    for words in (FINDS, TextColumns(others="some"), None):
         np.testing.assert_array_equal(read("a,b\n1,3\n2,4\n", tmp_path, words).rows, [[1, 3], [2, 4]])
 
 
@@ -69,7 +69,12 @@ REFUSED: dict[str, tuple[str, TextColumns | None, dict[str, Any], str]] = {
         {},
         "line 4, column 1 \\('a'\\): '3q' is not a number.*--columns-spec",
     ),
-    "words elsewhere": ("a,b\nu,1\nv,2\n", TextColumns(maybe=frozenset("b")), {}, "line 2, column 1 .*'u' is not"),
+    "words elsewhere": (
+        "a,b\nu,1\nv,2\n",
+        TextColumns(never=frozenset("a"), others="some"),
+        {},
+        "line 2, column 1 .*'u' is not",
+    ),
     "missing word": ("a,b\n1,x\n2,\n", FINDS, {}, "line 3, column 2 \\('b'\\): an empty field"),
     "missing number": ("a,b\n1,x\n,y\n", FINDS, {}, "line 3, column 1 \\('a'\\): an empty field"),
     "infinity": ("a,b\n1,x\ninf,y\n", FINDS, {}, "line 3, column 1 \\('a'\\): inf is not a finite number"),

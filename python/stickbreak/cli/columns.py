@@ -97,10 +97,12 @@ class Chosen:
     def text(self) -> datafiles.TextColumns | None:
         """Which columns of the data may hold text."""
         if self._blocks is None:
-            return datafiles.TextColumns(detects=True) if self._is_auto or self._may_be_auto else None
+            return datafiles.TextColumns(others="most") if self._is_auto or self._may_be_auto else None
         parts = [(key, part) for key, (part, _) in self._blocks.items()]
-        maybe = {name for key, part in parts if part._domain in ("codes", "binary") for name in _names(key)}
-        return datafiles.TextColumns(maybe=frozenset(maybe))
+        never = {name for key, part in parts if part._domain not in ("codes", "binary") for name in _names(key)}
+        # Without names of columns these are positions.
+        positions = {int(name) - 1 for name in never if name.isdecimal()}
+        return datafiles.TextColumns(never=frozenset(never | positions), others="some")
 
     def of_data(self, table: datafiles.DataFile, path: str, *, quiet: bool) -> Likelihood | None:
         """Return the likelihood that follows the data, if it does, and say on stderr which one was chosen."""
@@ -161,7 +163,12 @@ def read_spec(path: str) -> dict[str, tuple[Likelihood, str]]:
         raise _refused(path, f"no JSON ({checks.brief(error)})", error) from error
     if not isinstance(content, dict) or not content:
         raise _refused(path, "an empty object" if content == {} else f"JSON of the type {type(content).__name__}")
-    return {key: _part(path, key, value) for key, value in content.items()}
+    found = {key: _part(path, key, value) for key, value in content.items()}
+    try:
+        Columns({key: part for key, (part, _) in found.items()})
+    except StickbreakError as error:
+        raise _refused(path, getattr(error, "found", None) or str(error), error) from error
+    return found
 
 
 def _part(path: str, key: str, value: object) -> tuple[Likelihood, str]:

@@ -4,7 +4,7 @@ import csv
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,15 +24,15 @@ class TextColumns:
     ----------
     always : frozenset
         Columns that hold text, whatever it looks like.
-    maybe : frozenset
-        Columns that hold text unless all their values are numbers.
-    detects : bool
-        Whether other columns hold text if most of their values are no numbers.
+    never : frozenset
+        Columns that hold numbers.
+    others : {"never", "some", "most"}
+        When other columns hold text: never, if some value is no number, or if most values are no numbers.
     """
 
     always: frozenset[Any] = frozenset()
-    maybe: frozenset[Any] = frozenset()
-    detects: bool = False
+    never: frozenset[Any] = frozenset()
+    others: Literal["never", "some", "most"] = "never"
 
 
 class Cell(Protocol):
@@ -110,9 +110,8 @@ def read_mixed(
         refused = min([*missing, *([] if no_number is None else [no_number])], default=None)
         if refused is not None:
             where = f"{path}: line {lines_of_rows[refused]}, {title(column, names)}"
-            hint = (
-                "; if it holds categories, say so by --columns-spec" if known.detects and refused == no_number else ""
-            )
+            is_odd = known.others == "most" and refused == no_number
+            hint = "; if it holds categories, say so by --columns-spec" if is_odd else ""
             raise SourceError(f"{where}: {cell.refusal(fields[place][refused])}{hint}")
         if isinstance(values, np.ndarray):
             _check_finite(values, path, lines_of_rows, title(column, names))
@@ -131,11 +130,11 @@ def _column(fields: list[str], key: Any, text: TextColumns, cell: Cell) -> tuple
     """Return the values of a column, or the row of the first one that is no number; and whether it has others."""
     present = [field for field in fields if not cell.is_missing(field)]
     wrong = [field for field in present if not cell.is_number(field)]
-    is_text = key in text.always or (bool(wrong) and key in text.maybe)
+    most = {"never": len(fields), "some": 0, "most": len(present) // 2}["never" if key in text.never else text.others]
     is_flag = bool(wrong) and all(field.lower() in _FLAGS for field in present)
     if is_flag and key not in text.always:
         return np.array([_FLAGS.get(field.lower(), np.nan) for field in fields]), True
-    if is_text or (text.detects and 2 * len(wrong) > len(present)):
+    if key in text.always or len(wrong) > most:
         words = np.empty(len(fields), dtype=object)
         words[:] = [None if cell.is_missing(field) else field for field in fields]
         return words, True
