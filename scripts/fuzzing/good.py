@@ -292,6 +292,7 @@ GOOD: dict[str, Maker] = {
     "sample_weight": _weights,
     "sampler": _one_of(None, sb.CollapsedGibbs(), sb.SplitMerge(), sb.TreeGuided(global_moves=2)),
     "seed": _SEED,
+    "split_zeros(columns)": _one_of("a", ["a", "b"], ["b"]),
     "thin": _one_of(1, 2),
     "threads": _one_of(1),
     "warmup": _one_of(0, 1, 2),

@@ -255,13 +255,16 @@ def _of_numbers(title: str | int, values: NDArray[np.float64], *, is_frame: bool
     found = values[np.isfinite(values)]
     distinct, counts = np.unique(found, return_counts=True)
     holds = _numbers(found, len(values) - len(found))
+    if np.isinf(values).any():
+        # `fit` names the first of them.
+        return "amount", holds, "numbers, some infinite"
     if len(distinct) == 0:
         return "amount", "no value", "no value, so it says nothing"
     if len(distinct) == 1:
         return "amount", holds, "constant, which says nothing about clusters"
     # Larger ones share their float64 and are no levels.
     is_frame = is_frame and bool((abs(distinct) <= _LARGEST_LEVEL).all())
-    if len(distinct) == 2 and distinct.tolist() != [0.0, 1.0] and is_frame:
+    if len(distinct) == 2 and distinct.tolist() != [0.0, 1.0] and len(found) >= 2 * _ROWS_OF_LEVEL and is_frame:
         return "category", holds, "two values"
     if (found % 1.0 != 0.0).any():
         return "amount", holds, _of_amount(title, found, "numbers with fractions")
