@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 import stickbreak as sb
-from stickbreak.cli.columns import Chosen, likelihood_option, spec_option
+from stickbreak.cli.columns import AUTO, Chosen, likelihood_option, spec_option
 from stickbreak.cli.fields import Said, field_options
 from stickbreak.cli.options import (
     Reading,
@@ -72,7 +72,9 @@ _SAID = {
 
 # Likelihoods that support missing values.
 _MARGINALISING = ", ".join(
-    kebab(name) for name, entry in REGISTRY["likelihoods"].items() if "missing" in entry["supports"]
+    AUTO if "blocks" in entry["parameters"] else kebab(name)
+    for name, entry in REGISTRY["likelihoods"].items()
+    if "missing" in entry["supports"]
 )
 
 

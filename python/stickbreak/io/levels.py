@@ -129,6 +129,8 @@ def coded(
     if not (cells.is_of_columns(found.data) or is_file) or likelihood._domain not in ("mixed", "codes"):
         return Coded(*found, levels=levels, sizes=sizes_of(levels))
     seen = Seen(likelihood, found.names, cells.shape_of(found.data)[1], levels if not learn or any(levels) else None)
+    if not any(levels) and not seen.looks_at(found.data):
+        return Coded(*found, levels=())
     if learn:
         seen.add(found, argument)
     known = seen.levels
@@ -178,6 +180,12 @@ class Seen:
             len(known) if known is not None else None if found is None else found.n_codes
             for known, found in zip(levels, self._found, strict=True)
         )
+
+    def looks_at(self, table: Any) -> bool:
+        """Return whether columns of a table may have levels: others are not searched."""
+        if not self._strict:
+            return _has_categories(table)
+        return "codes" in self._domains or _has_other_columns(table)
 
     def add(self, data: Named, argument: str) -> None:
         """Collect the levels of a table.
@@ -330,6 +338,15 @@ class _Found:
             return None
         # Larger integers share their float64.
         return None if max(map(abs, numbers)) > _LARGEST_WHOLE else tuple(map(cells.level, numbers))
+
+
+def _has_categories(table: Any) -> bool:
+    """Return whether a table has columns of declared categories."""
+    if not frames.is_table(table):
+        return False
+    names = ("CategoricalDtype", "Enum", "DictionaryType")
+    types = table.schema.types if hasattr(table, "schema") and hasattr(table.schema, "types") else table.dtypes
+    return any(type(dtype).__name__ in names for dtype in types)
 
 
 def _has_other_columns(table: Any) -> bool:

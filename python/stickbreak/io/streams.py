@@ -124,6 +124,8 @@ class Stream:
                     if seen is None:
                         self.names = found.names
                         seen = levels.Seen(self._likelihood, found.names, n_columns, None)
+                        if not seen.looks_at(found.data):
+                            return
                     seen.add(found, "a block")
                 except StickbreakError as error:
                     # Names of the model that the data do not have are no fault of the source.
@@ -261,7 +263,7 @@ def _file(path: "str | os.PathLike[str]", may_miss: bool, domain: str) -> tuple[
         raise SourceError(f"{file}: {'not a file' if os.path.exists(file) else 'there is no such file'}")
     from stickbreak.io.datafiles.parquet import parquet_rows
 
-    rows = parquet_rows(file, may_miss=may_miss, has_words=domain in ("mixed", "codes"))
+    rows = parquet_rows(file, may_miss=may_miss, has_words=domain == "mixed")
     if domain != "mixed":
         rows.say_converted()
     return lambda: (names.Table(block, rows.names) for block in rows.blocks()), rows.n_rows

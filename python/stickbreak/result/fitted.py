@@ -68,7 +68,7 @@ class Fitted:
         return self._column_names
 
     @property
-    def levels(self) -> dict[str, tuple[str | int | float | bool, ...]]:
+    def levels(self) -> dict[str | int, tuple[str | int | float | bool, ...]]:
         """The levels of columns of `Categorical` and `Bernoulli` by name, in the order of their codes.
 
         Text and numbers are sorted, and categories of pandas and Polars keep their order. Columns that hold codes

@@ -66,7 +66,7 @@ class Trace(Diagnosing, Partitioning, Mixing):
         return self._column_names
 
     @property
-    def levels(self) -> dict[str, tuple[str | int | float | bool, ...]]:
+    def levels(self) -> dict[str | int, tuple[str | int | float | bool, ...]]:
         """The levels of columns of `Categorical` and `Bernoulli` by name, in the order of their codes, as in `Fit`."""
         return by_column(self._levels, self._column_names)
 
