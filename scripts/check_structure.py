@@ -100,11 +100,11 @@ MAX_COLUMNS = 120
 
 # Python specifies, converts and stores; whatever computes belongs to the core.
 NUMPY_ALLOWED = """
-    abs all any arange array array_equal asarray ascontiguousarray bincount bool_ can_cast complexfloating concatenate
-    count_nonzero dtype empty errstate finfo flatnonzero float16 float32 float64 floating frombuffer full
-    generic iinfo inexact inf int32 int64 integer intp isfinite isinf isnan issubdtype lib load loadtxt ma memmap nan
-    ndarray ndim number ones put_along_axis random.SeedSequence random.default_rng require result_type save savez shape
-    signedinteger stack timedelta64 typing uint32 uint64 uint8 unique unsignedinteger where zeros
+    abs all any arange array array_equal asarray ascontiguousarray bincount bool_ can_cast column_stack complexfloating
+    concatenate count_nonzero dtype empty errstate finfo flatnonzero float16 float32 float64 floating frombuffer full
+    generic iinfo inexact inf insert int32 int64 integer intp isfinite isinf isnan issubdtype lib load loadtxt ma memmap
+    nan ndarray ndim number ones put_along_axis random.SeedSequence random.default_rng require result_type save savez
+    shape signedinteger stack timedelta64 typing uint32 uint64 uint8 unique unsignedinteger where zeros
 """.split()
 MATH_ALLOWED = "ceil floor inf isfinite isinf isnan nan prod".split()
 # Sparse tables.

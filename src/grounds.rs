@@ -14,7 +14,7 @@ use crate::likelihood;
 use crate::model::{Named, Specification};
 use crate::parallel::Cancel;
 use crate::parameters::{Parameters, Value};
-use crate::registry::Feature;
+use crate::registry::{EXPOSURE, Feature};
 use crate::simd::Scalar;
 
 /// Number of rows used to estimate the typical spread of a column.
@@ -52,6 +52,10 @@ pub(crate) fn survey<F: Scalar>(
     let (allowed, missing) = (specification.allowed()?, specification.missing);
     rows.watch(specification.allowed()?, missing);
     let resolution = demands.sought.resolution && specification.seeks_resolution()?;
+    for member in likelihood::members(name, parameters)? {
+        let n_columns = member.columns.as_ref().map_or(rows.n_columns(), Vec::len);
+        member.parameters(parameters).exposure_among(n_columns)?;
+    }
     all_moments(rows, Sought { resolution, ..demands.sought }, &allowed, missing, cancel)
 }
 
@@ -249,6 +253,20 @@ pub(crate) fn check_form(specification: &Specification, sparse: bool) -> Result<
     };
     if sparse && !demands.sparse {
         return refuse("data", "a sparse array", "it treats zeros like any other value", "a dense array");
+    }
+    let Named { name, parameters } = &specification.likelihood;
+    let mut exposed = false;
+    for member in likelihood::members(name, parameters)? {
+        exposed |= member.parameters(parameters).exposure()?.is_some();
+    }
+    if specification.missing && exposed {
+        let reason = "rows with exposures must be complete";
+        return refuse(
+            EXPOSURE.name,
+            "an exposure and missing=\"marginalize\"",
+            reason,
+            "complete rows, or exposure=None",
+        );
     }
     if specification.missing && !demands.missing {
         let allowed = format!("{}, or data without missing values", likelihood::supporting(Feature::Missing));

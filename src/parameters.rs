@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::data::Exposure;
 use crate::error::{Error, Result};
 use crate::real::Plain;
-use crate::registry::{DefaultValue, Entry, Parameter, ParameterKind, Range};
+use crate::registry::{DefaultValue, EXPOSURE, Entry, Parameter, ParameterKind, Range, TOTAL};
 
 /// The value of one parameter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -124,6 +125,46 @@ impl Parameters {
         }
     }
 
+    /// Returns the position of the column called `name`, or `None` if it is absent.
+    fn column(&self, name: &str) -> Result<Option<usize>> {
+        match self.0.get(name) {
+            None | Some(Value::Absent) => Ok(None),
+            Some(Value::Number(column)) if column.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(column) => {
+                Ok(Some(*column as usize))
+            }
+            Some(other) => Err(Error::invalid(name, other, "the position of a column, from 0, or \"total\"")),
+        }
+    }
+
+    /// Returns where the exposures of rows are, or `None` if rows have none.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if it is neither a position nor [`TOTAL`].
+    pub fn exposure(&self) -> Result<Option<Exposure>> {
+        match self.0.get(EXPOSURE.name) {
+            Some(Value::Text(word)) if word == TOTAL => Ok(Some(Exposure::Total)),
+            _ => Ok(self.column(EXPOSURE.name)?.map(Exposure::Column)),
+        }
+    }
+
+    /// The same for rows with `n_columns` columns.
+    ///
+    /// # Errors
+    /// Also for a position that is not that of a column, and for the only column.
+    pub fn exposure_among(&self, n_columns: usize) -> Result<Option<Exposure>> {
+        let found = self.exposure()?;
+        match found.and_then(Exposure::column) {
+            Some(column) if column >= n_columns => {
+                let allowed = format!("a position from 0 to {}, or \"total\"", n_columns.saturating_sub(1));
+                Err(Error::invalid(EXPOSURE.name, column, allowed))
+            }
+            Some(column) if n_columns == 1 => {
+                Err(Error::invalid(EXPOSURE.name, format!("{column}, the only column"), "one of several columns"))
+            }
+            _ => Ok(found),
+        }
+    }
+
     /// Checks each parameter separately against its description, and refuses unknown parameters.
     ///
     /// # Errors
@@ -158,6 +199,8 @@ impl Parameters {
                 ParameterKind::Word(_) => self.word(parameter).map(drop),
                 ParameterKind::Flag => self.flag(parameter).map(drop),
                 ParameterKind::Blocks => self.text(name, "").map(drop),
+                ParameterKind::ColumnOrTotal if matches!(given, Value::Text(name) if !name.is_empty()) => Ok(()),
+                ParameterKind::ColumnOrTotal => self.column(name).map(drop),
             }?;
         }
         Ok(())

@@ -124,6 +124,9 @@ pub enum ParameterKind {
     Flag,
     /// Likelihoods by blocks of columns.
     Blocks,
+    /// The position or the name of a column of the data, or [`TOTAL`]. A name stands for a position that is not known
+    /// yet.
+    ColumnOrTotal,
 }
 
 /// Numbers from `least` to `greatest`. Other parameters or the data may rule out some of them; numbers outside are
@@ -233,6 +236,16 @@ pub const PRIOR: Parameter = Parameter::new("prior", ParameterKind::Word(&["rule
 pub const REPEATS: Parameter =
     Parameter::new("repeats", ParameterKind::Number(Range::closed(1.0, 1e12)), DefaultValue::Number(1.0));
 
+/// The column that holds the exposures of the rows, if it is not their sum (mathematics 1g).
+pub const EXPOSURE: Parameter = Parameter::new("exposure", ParameterKind::ColumnOrTotal, DefaultValue::Data);
+
+/// The exposure of an average row of the data of a fit.
+pub const MEAN_EXPOSURE: Parameter =
+    Parameter::new("mean_exposure", ParameterKind::Number(Range::POSITIVE), DefaultValue::Number(1.0));
+
+/// The word for the sum of a row, in place of a column.
+pub const TOTAL: &str = "total";
+
 /// The width of the rounding cells of each column (mathematics 10.5); 0 for none.
 pub const RESOLUTION: Parameter = Parameter::new(
     "resolution",
@@ -264,6 +277,7 @@ impl ParameterKind {
             Self::Word(_) => "word",
             Self::Flag => "flag",
             Self::Blocks => "blocks",
+            Self::ColumnOrTotal => "column or total",
         }
     }
 
@@ -297,6 +311,12 @@ impl Range {
     /// A range that excludes `greatest`.
     pub const fn half_open(least: f64, greatest: f64) -> Self {
         Self { least, greatest, below: true }
+    }
+
+    /// The range of these numbers times a factor.
+    #[must_use]
+    pub fn times(self, factor: f64) -> Self {
+        Self { least: factor * self.least, greatest: factor * self.greatest, ..self }
     }
 
     /// Whether the range contains a number.

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import stickbreak as sb
-from oracles import columns, discrete, gaussians, missing, models, sticks
+from oracles import columns, discrete, exposures, gaussians, missing, models, sticks
 from oracles import variational as oracle
 from oracles.models import Array, Likelihood, Process
 from stickbreak.testing.generators import CODES, clustered_rows, mixed_columns, mixed_rows, positive_definite
@@ -143,6 +143,14 @@ def oracle_of_columns(filled: Any, *, with_missing: bool = False) -> Any:
     return columns.MissingColumns(blocks) if with_missing else columns.Columns(blocks)
 
 
+def draw_poisson_of_totals(rng: Generator, dimension: int, with_mode: bool) -> Arguments:
+    return draw_poisson(rng, dimension, with_mode) | {"exposure": "total"}
+
+
+def draw_negative_binomial_of_totals(rng: Generator, dimension: int, with_mode: bool) -> Arguments:
+    return draw_negative_binomial(rng, dimension, with_mode) | {"exposure": "total"}
+
+
 LIKELIHOODS: dict[str, LikelihoodKind] = {
     "columns": LikelihoodKind("Columns", draw_columns("gaussian"), oracle_of_columns, domain="mixed"),
     "columns_with_holes": LikelihoodKind(
@@ -232,6 +240,18 @@ LIKELIHOODS: dict[str, LikelihoodKind] = {
         lambda filled: discrete.Poisson(filled.shape, filled.rate),
         domain="counts",
         with_holes=lambda filled: missing.MissingPoisson(filled.shape, filled.rate),
+    ),
+    "negative_binomial_of_totals": LikelihoodKind(
+        "NegativeBinomial",
+        draw_negative_binomial_of_totals,
+        lambda filled: exposures.ExposedNegativeBinomial(filled.dispersion, filled.shape, filled.rate, filled.exposure),
+        domain="counts",
+    ),
+    "poisson_of_totals": LikelihoodKind(
+        "Poisson",
+        draw_poisson_of_totals,
+        lambda filled: exposures.ExposedPoisson(filled.shape, filled.rate, filled.exposure),
+        domain="counts",
     ),
 }
 
@@ -386,6 +406,8 @@ def kind_of_likelihood(likelihood: Any) -> str:
     if public_name == "Columns":
         full = any(isinstance(own, sb.Gaussian) for own in likelihood.blocks.values())
         return "columns" if full else "columns_with_holes"
+    if getattr(likelihood, "exposure", None) is not None:
+        return "poisson_of_totals" if public_name == "Poisson" else "negative_binomial_of_totals"
     return next(name for name, kind in LIKELIHOODS.items() if kind.public == public_name)
 
 

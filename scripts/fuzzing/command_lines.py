@@ -52,6 +52,7 @@ _WORK |= {"max_steps": 5, "batches": 2, "batch_size": 10, "subset": 5, "levels":
 _WORDS = {
     "base": ["conjugate", "product"],
     "columns": ["1", "1-2", "2,1", "a,b"],
+    "exposure": ["total", "1", "a"],
     "delimiter": ["comma", ","],
     "keep": ["id", "1"],
     "key": ["rows"],

@@ -1,6 +1,9 @@
 //! Requirements of a likelihood on the data: allowed values, and the moments that its defaults need.
 
-use crate::data::RowUnits;
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+
+use crate::data::{Exposed, Exposure, RowUnits};
 use crate::error::{Error, Result};
 use crate::parallel::{Cancel, blocks, try_map_with};
 use crate::real::{Plain, Real};
@@ -74,6 +77,9 @@ impl Domain {
     }
 }
 
+/// The exposures of rows: sums of them, and of their products with dispersions, stay finite.
+const EXPOSURES: RangeInclusive<f64> = 1e-100..=1e100;
+
 /// Allowed values of each column of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Allowed {
@@ -83,24 +89,32 @@ pub struct Allowed {
     levels: Vec<u32>,
     /// Columns of which a row has all or none.
     whole: Vec<Vec<usize>>,
+    /// The exposures of rows; a column of them has positive numbers.
+    exposed: Vec<Exposed>,
 }
 
 impl From<Domain> for Allowed {
     fn from(domain: Domain) -> Self {
-        Self { domains: vec![domain], levels: Vec::new(), whole: Vec::new() }
+        Self { domains: vec![domain], levels: Vec::new(), whole: Vec::new(), exposed: Vec::new() }
     }
 }
 
 impl Allowed {
     /// Codes below the number of levels of each column.
     pub fn codes(levels: Vec<u32>) -> Self {
-        Self { domains: vec![Domain::Codes], levels, whole: Vec::new() }
+        Self { levels, ..Domain::Codes.into() }
+    }
+
+    /// Counts, and positive numbers in a column of exposures.
+    pub fn counts(exposure: Option<Exposure>) -> Self {
+        let exposed = exposure.into_iter().map(|source| Exposed { source, columns: None }).collect();
+        Self { exposed, ..Domain::Counts.into() }
     }
 
     /// What blocks of columns allow; a row may lack single values of a block, or only all of them.
     pub fn of_blocks(blocks: &[(Vec<usize>, Self, bool)]) -> Self {
         let d = blocks.iter().map(|(columns, ..)| columns.len()).sum();
-        let mut all = Self { domains: vec![Domain::Real; d], levels: Vec::new(), whole: Vec::new() };
+        let mut all = Self { domains: vec![Domain::Real; d], ..Domain::Real.into() };
         if blocks.iter().any(|(_, allowed, _)| !allowed.levels.is_empty()) {
             all.levels = vec![0; d];
         }
@@ -111,6 +125,7 @@ impl Allowed {
                     all.levels[column] = levels;
                 }
             }
+            all.exposed.extend(allowed.exposed.iter().map(|exposed| exposed.of_block(columns)));
             if *is_whole {
                 all.whole.push(columns.clone());
             }
@@ -145,15 +160,46 @@ impl Allowed {
         if self.has(value.to_f64(), column) {
             return Ok(());
         }
+        if self.columns_of_exposures().any(|own| own == column) {
+            return Err(Self::not_positive(argument, &Plain(value), row, column));
+        }
         self.domain(column).check(argument, value, row, column)?;
         let levels = self.levels(column).unwrap_or_default();
         let allowed = format!("a code from 0 to {}: that column has {levels} levels", levels.saturating_sub(1));
         Err(Error::invalid(argument, format!("{} in row {row}, column {column}", Plain(value)), allowed))
     }
 
+    /// Checks that a sparse row, with values in these columns, has an exposure.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] naming the position.
+    pub fn check_exposure(&self, argument: &str, columns: &[u32], row: usize) -> Result<()> {
+        match self.columns_of_exposures().find(|&own| !columns.iter().any(|&column| column as usize == own)) {
+            Some(own) => Err(Self::not_positive(argument, &Plain(0.0), row, own)),
+            None => Ok(()),
+        }
+    }
+
+    fn not_positive(argument: &str, value: &dyn Display, row: usize, column: usize) -> Error {
+        let found = format!("{value} in row {row}, column {column}");
+        Error::invalid(argument, found, "an exposure above 0, from 1e-100 to 1e100")
+    }
+
     /// Whether a value is allowed in a column.
     pub fn has(&self, value: f64, column: usize) -> bool {
+        if self.columns_of_exposures().any(|own| own == column) {
+            return EXPOSURES.contains(&value);
+        }
         self.domain(column).has(value) && self.levels(column).is_none_or(|levels| value < f64::from(levels))
+    }
+
+    /// The exposures of rows.
+    pub fn exposed(&self) -> &[Exposed] {
+        &self.exposed
+    }
+
+    fn columns_of_exposures(&self) -> impl Iterator<Item = usize> + '_ {
+        self.exposed.iter().filter_map(|exposed| exposed.source.column())
     }
 
     /// Whether any column has codes.
@@ -163,7 +209,7 @@ impl Allowed {
 
     /// Whether a column has counts.
     pub fn is_counts(&self, column: usize) -> bool {
-        self.domain(column) == Domain::Counts
+        self.domain(column) == Domain::Counts && !self.columns_of_exposures().any(|own| own == column)
     }
 
     fn domain(&self, column: usize) -> Domain {
@@ -235,6 +281,7 @@ pub fn check_rows<F: Real>(
                 for (&column, &value) in columns.iter().zip(values) {
                     allowed.check(argument, value, number, column as usize)?;
                 }
+                allowed.check_exposure(argument, columns, number)?;
             }
             return Ok(());
         }

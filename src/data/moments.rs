@@ -305,7 +305,7 @@ impl<F: Scalar> FirstReading<F> {
                         }
                         *sum += weight * (value.to_f64() - zero.to_f64());
                     }
-                    counters.add_row(row, weight, |column| allowed.is_counts(column));
+                    counters.add_row(row, weight, allowed);
                     for (largest, value) in largest.iter_mut().zip(row) {
                         *largest = value.to_f64().max(*largest);
                     }
@@ -353,18 +353,16 @@ impl<F: Scalar> FirstReading<F> {
                 for (column, value) in table.entries(number, self.sums.len()) {
                     allowed.check("data", value, number, column as usize)?;
                     self.sums[column as usize] += weight * value.to_f64();
-                    if let Some(counter) = self.counters.columns.get_mut(column as usize) {
-                        counter.add(value.to_f64(), weight);
-                    }
                 }
+                self.counters.add_entries(table.entries(number, self.sums.len()), weight, allowed);
                 let (columns, values) = table.row(number);
+                allowed.check_exposure("data", columns, number)?;
                 let bits = values.iter().map(|value| value.to_f64().to_bits());
                 let columns = columns.iter().map(|&column| column.into());
                 self.fingerprint = fingerprint(self.fingerprint, columns.chain(bits).chain([weight.to_bits()]));
             }
         }
         self.n_rows += units.len();
-        self.counters.mass = self.mass;
         Ok(())
     }
 }

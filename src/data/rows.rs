@@ -56,7 +56,7 @@ impl<'a, F> Csr<'a, F> {
 
 impl<F: Copy> Csr<'_, F> {
     /// The entries of one row in columns below `n_columns`.
-    pub fn entries(&self, row: usize, n_columns: usize) -> impl Iterator<Item = (u32, F)> {
+    pub fn entries(&self, row: usize, n_columns: usize) -> impl Iterator<Item = (u32, F)> + Clone {
         let (columns, values) = self.row(row);
         columns.iter().copied().zip(values.iter().copied()).filter(move |(column, _)| (*column as usize) < n_columns)
     }

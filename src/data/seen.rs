@@ -83,6 +83,9 @@ fn check_unchanged<F: Real>(units: &RowUnits<'_, F>, table: Csr<'_, F>, allowed:
                 }
                 least = column + 1;
             }
+            allowed
+                .check_exposure("data", table.row(row).0, row)
+                .map_err(|error| failed(format!("{error}; {OTHER_VALUES}")))?;
         }
         Ok(())
     })

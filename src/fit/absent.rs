@@ -15,7 +15,7 @@ use crate::likelihood;
 use crate::model::Named;
 use crate::parallel::Cancel;
 use crate::parameters::{Parameters, Value, vector};
-use crate::registry::REPEATS;
+use crate::registry::{EXPOSURE, REPEATS};
 use crate::room::check_room;
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
@@ -62,7 +62,8 @@ impl<F: Scalar> Job<'_, F> {
     /// that an error names their columns.
     fn absent(&self, cancel: &Cancel) -> Result<Option<Absent<'_, F>>> {
         let Named { name, parameters } = &self.specification.likelihood;
-        let is_symmetric = parameters.0.values().all(|value| !matches!(value, Value::Array { .. }));
+        let is_symmetric = parameters.0.values().all(|value| !matches!(value, Value::Array { .. }))
+            && parameters.is_absent(EXPOSURE.name);
         let can_repeat =
             likelihood::entry(name)?.unlisted.contains(&REPEATS) && self.specification.documents()?.is_none();
         let starts_fresh = !matches!(self.init, Init::Summary { .. });

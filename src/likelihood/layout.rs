@@ -128,6 +128,19 @@ pub fn seen(parts: &[Member], parameters: &Parameters) -> Result<Vec<Vec<usize>>
     Ok(parts.iter().map(of).collect())
 }
 
+/// The likelihoods that the model sees some columns of.
+///
+/// # Errors
+/// As [`members`].
+pub fn seen_members(name: &str, parameters: &Parameters) -> Result<Vec<Member>> {
+    let all = members(name, parameters)?;
+    if all.iter().all(|member| member.columns.is_none()) {
+        return Ok(all);
+    }
+    let columns = seen(&all, parameters)?;
+    Ok(all.into_iter().zip(columns).filter(|(_, columns)| !columns.is_empty()).map(|(member, _)| member).collect())
+}
+
 /// Records which columns the model sees.
 pub fn keep(parameters: &mut Parameters, coordinates: &Coordinates) {
     if !coordinates.is_full() {

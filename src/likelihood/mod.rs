@@ -35,7 +35,7 @@ use std::sync::Arc;
 use crate::data::{Allowed, Demands, Domain, Histogram, Moments, Needs, RowBlock, Sought};
 use crate::error::{Error, Result};
 use crate::parameters::{Parameters, Value};
-use crate::registry::{DefaultValue, Entry, Feature, PRIOR, RESOLUTION};
+use crate::registry::{DefaultValue, EXPOSURE, Entry, Feature, PRIOR, RESOLUTION};
 use crate::simd::{Lines, Scalar};
 use crate::suffstats::Sufficient;
 
@@ -300,8 +300,9 @@ fn with_prior_of(entry: &Entry, given: &Parameters, mut complete: Parameters) ->
 /// As [`members`].
 pub fn missing(name: &str, given: &Parameters) -> Result<Option<String>> {
     let of = |member: &Member| {
-        let mut all = member.entry.parameters.iter().map(|one| member.name(one.name));
-        all.find(|one| !given.0.contains_key(one))
+        // Earlier versions knew no exposures.
+        let all = member.entry.parameters.iter().filter(|one| **one != EXPOSURE);
+        all.map(|one| member.name(one.name)).find(|one| !given.0.contains_key(one))
     };
     Ok(members(name, given)?.iter().find_map(of))
 }
@@ -317,7 +318,7 @@ pub fn estimated(name: &str, given: &Parameters) -> Result<Vec<String>> {
         let free = all.iter().filter(|one| one.default == DefaultValue::Evidence && own.is_absent(one.name));
         free.map(|one| member.name(one.name)).collect::<Vec<_>>()
     };
-    Ok(members(name, given)?.iter().flat_map(of).collect())
+    Ok(layout::seen_members(name, given)?.iter().flat_map(of).collect())
 }
 
 /// Names of the parameters that could be estimated if none were given.

@@ -1,34 +1,41 @@
 //! Independent columns of overdispersed counts with a Beta base measure each (mathematics 1i, and with missing values
 //! 1.7).
 
+mod chance;
 mod evidence;
 
 use std::sync::{Arc, OnceLock};
 
 use rand_distr::Distribution;
 
-use crate::data::{Domain, Histogram, Moments, Needs};
+use crate::data::{Allowed, Counted, Domain, Histogram, Moments, Needs};
 use crate::error::{Error, Result};
 use crate::laws::{ColumnLaw, mixed_count};
-use crate::likelihood::counts::{CountFamily, Counts, LEAST, OfColumns, Repeats, Tallied, Tally};
+use crate::likelihood::counts::{CountFamily, Counts, Exposures, LEAST, OfColumns, Repeats, Tallied, Tally};
 use crate::likelihood::gamma;
 use crate::likelihood::gamma_evidence::{SHAPES, gamma_divergence};
+use crate::likelihood::negative_binomial::chance::Chance;
 use crate::likelihood::{AtPoint, Caution, Draw, Estimate, Frame, FromParameters, Given, RowSource, row_by_row};
 use crate::parallel::map;
 use crate::parameters::{Parameters, Value, table, vector};
-use crate::registry::{DefaultValue, Entry, Feature, PRIOR, Parameter, ParameterKind, Range, Support};
+use crate::registry::{
+    DefaultValue, EXPOSURE, Entry, Feature, MEAN_EXPOSURE, PRIOR, Parameter, ParameterKind, Range, Support, TOTAL,
+};
 use crate::scoring::{Column, Row, RowFunction, RowScorer};
-use crate::special::{Last, digamma_difference, ln_beta, ln_factorial, ln_gamma_difference};
+use crate::special::{Last, ln_beta, ln_factorial, ln_gamma_difference};
 
-/// The dispersion with which estimation starts.
+/// The dispersion with which estimation starts, for rows of exposure 1.
 const START: f64 = 2.0;
 const DISPERSION: Parameter =
     Parameter::new("dispersion", ParameterKind::NumberOrVector(Range::closed(1e-6, 1e9)), DefaultValue::Evidence);
+/// The same for rows with exposures, of any unit.
+const PER_EXPOSURE: Parameter =
+    Parameter::new("dispersion", ParameterKind::NumberOrVector(Range::closed(1e-110, 1e110)), DefaultValue::Evidence);
 const RATE: Parameter =
     Parameter::new("rate", ParameterKind::Number(Range::closed(1e-150, 1e150)), DefaultValue::Evidence);
 
-/// p_d ~ Beta(`shape_d`, `dispersion_d` rate), x_d ~ NB(`dispersion_d`, p_d). Statistics: sum x, and with missing
-/// values the count of each column.
+/// p_d ~ Beta(`shape_d`, `dispersion_d` rate), x_d ~ NB(`dispersion_d` e, p_d) with the exposure e of the row.
+/// Statistics: sum x, and with missing values the count of each column.
 pub type NegativeBinomial = Counts<Dispersed>;
 
 /// The base measures of the columns.
@@ -36,89 +43,20 @@ pub type NegativeBinomial = Counts<Dispersed>;
 pub struct Dispersed {
     /// That of each column, (D,).
     columns: Vec<Chance>,
-    /// The weight of the prior in rows.
+    /// The weight of the prior, in exposures.
     rate: f64,
+    exposures: Exposures,
+    /// Without the column of exposures.
+    repeats: Repeats,
     values: Option<Arc<Histogram>>,
     /// `sum_n log Gamma(x_n + dispersion) / Gamma(dispersion)` over the rows of the histogram, once it is computed.
     variable_base: OnceLock<f64>,
 }
 
-/// Beta(a, b), the distribution of the probability p of one column with this dispersion.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Chance {
-    a: f64,
-    b: f64,
-    dispersion: f64,
-}
-
-impl Chance {
-    /// The expected count at the mean of p, which is also the centre of the rows' divergences.
-    fn centre(self) -> f64 {
-        self.dispersion * self.a / self.b
-    }
-
-    /// The expected count, or the one at the mean of p if it is infinite.
-    fn mean(self) -> f64 {
-        if self.b > 1.0 { self.dispersion * self.a / (self.b - 1.0) } else { self.centre() }
-    }
-
-    /// The posterior after `n` rows with the sum `s`.
-    fn after(self, n: f64, s: f64) -> Self {
-        Self { a: self.a + s, b: self.b + self.dispersion * n, ..self }
-    }
-
-    /// `ln B(a + s, b + f) - ln B(a, b)` with f successes of the other kind, free of cancellation where f and b are
-    /// large.
-    fn gain(self, s: f64, f: f64) -> f64 {
-        ln_gamma_difference(self.a, s) - ln_gamma_difference(self.b + f, self.a + s)
-            + ln_gamma_difference(self.b, self.a)
-    }
-
-    /// KL(posterior || self) after `n` rows with the sum `s`.
-    fn divergence_to(self, n: f64, s: f64) -> f64 {
-        let (Self { a, b, .. }, f) = (self.after(n, s), self.dispersion * n);
-        -s * digamma_difference(a, b) - f * digamma_difference(b, a) - self.gain(s, f)
-    }
-
-    /// `E [x ln p + dispersion ln(1 - p)]`.
-    fn expected(self) -> Column {
-        let Self { a, b, dispersion } = self;
-        Column::line(-digamma_difference(a, b), -dispersion * digamma_difference(b, a))
-    }
-
-    /// `x ln p + dispersion ln(1 - p)` at the expected count `mean`.
-    fn column(self, mean: f64) -> Column {
-        let mean = mean.max(LEAST);
-        Column::line(-(self.dispersion / mean).ln_1p(), -self.dispersion * (mean / self.dispersion).ln_1p())
-    }
-
-    /// Negative divergence of a row's smoothed mean from the centre, without the term that depends on the row alone;
-    /// `rate` is that of the prior, `shape` its shape.
-    fn divergence(self, shape: f64, rate: f64) -> Column {
-        let Column { slope, constant, .. } = self.column(self.centre());
-        let total = rate + 1.0;
-        Column::line(slope / total, shape / total * slope + constant)
-    }
-
-    /// The term that depends on the row alone; `self` is the prior, of this rate.
-    fn smoothed_part(self, rate: f64, x: f64) -> f64 {
-        let (mean, dispersion) = (((self.a + x) / (rate + 1.0)).max(LEAST), self.dispersion);
-        mean * ((mean + dispersion).ln() - mean.ln()) + dispersion * (mean / dispersion).ln_1p()
-    }
-
-    /// ln p(x | lambda) without its base measure.
-    fn log_predictive(self, x: f64) -> f64 {
-        self.gain(x, self.dispersion)
-    }
-
-    fn law(self) -> ColumnLaw {
-        ColumnLaw::BetaNegativeBinomial { a: self.a, b: self.b, dispersion: self.dispersion }
-    }
-}
-
 /// `ln Gamma(x + dispersion) / Gamma(dispersion)`, the part of the base measure with a parameter.
 fn variable_part(dispersion: f64, x: f64) -> f64 {
-    ln_gamma_difference(dispersion, x)
+    // A row without counts may have the exposure 0, and so the dispersion 0.
+    if x == 0.0 { 0.0 } else { ln_gamma_difference(dispersion, x) }
 }
 
 impl FromParameters for Dispersed {
@@ -127,7 +65,7 @@ impl FromParameters for Dispersed {
         faces: &["scores", "points", "imputation", "draws", "parameters", "urn", "evidence", "laws"],
         supports: &[
             Support::always(Feature::Sparse),
-            Support::always(Feature::Missing),
+            Support { feature: Feature::Missing, unless: Some((EXPOSURE.name, TOTAL)) },
             Support::always(Feature::Moves),
         ],
         parameters: &[
@@ -136,30 +74,45 @@ impl FromParameters for Dispersed {
             Parameter::new("shape", ParameterKind::NumberOrVector(Range::closed(1e-300, 1e10)), DefaultValue::Evidence),
             RATE,
             PRIOR,
+            EXPOSURE,
         ],
+        unlisted: &[MEAN_EXPOSURE],
         ..Entry::new("NegativeBinomial")
     };
     const NEEDS: Needs = Needs::Means;
     const VALUES: bool = true;
 
+    /// The range of dispersions is that of rows of exposure 1. With exposures in another unit it is wider.
     fn check(parameters: &Parameters) -> Result<()> {
-        parameters.check(&Self::ENTRY)
+        if parameters.is_absent(EXPOSURE.name) {
+            return parameters.check(&Self::ENTRY);
+        }
+        parameters.numbers(&PER_EXPOSURE, None)?;
+        parameters.with([("dispersion", Value::Absent)]).check(&Self::ENTRY)
+    }
+
+    fn allowed(parameters: &Parameters) -> Result<Allowed> {
+        Ok(Allowed::counts(parameters.exposure()?))
     }
 
     fn resolve(parameters: &Parameters, data: &Moments) -> Result<Parameters> {
         Self::check(parameters)?;
-        let d = data.dimension();
-        let rate = parameters.number("rate")?.unwrap_or(1.0);
-        let overall = data.mean.iter().sum::<f64>() / d as f64;
-        let ridge = if overall > 0.0 { 1e-3 * overall } else { 1e-3 };
+        let (d, exposures) = (data.dimension(), Exposures::of_data(parameters, data)?);
+        let rate = parameters.number("rate")?.unwrap_or(exposures.mean());
+        let counts = Repeats::of_counts(parameters, d)?;
+        let overall = counts.sum(data.mean.iter().copied()) / counts.n_data_columns();
+        let (rows, ridge) = (rate / exposures.mean(), if overall > 0.0 { 1e-3 * overall } else { 1e-3 });
         let follow = || {
-            let within = |mean: &f64| (rate * (mean + ridge)).clamp(SHAPES.least, SHAPES.greatest);
+            let within = |mean: &f64| (rows * (mean + ridge)).clamp(SHAPES.least, SHAPES.greatest);
             data.mean.iter().map(within).collect()
         };
-        let shape = parameters.positives("shape", Some(d))?.unwrap_or_else(follow);
-        let dispersion = parameters.numbers(&DISPERSION, Some(d))?.unwrap_or_else(|| vec![START; d]);
+        let mut shape: Vec<f64> = parameters.positives("shape", Some(d))?.unwrap_or_else(follow);
+        let start = || vec![START / exposures.mean(); d];
+        let mut dispersion = parameters.numbers(&PER_EXPOSURE, Some(d))?.unwrap_or_else(start);
+        exposures.set(&mut shape, 1.0);
+        exposures.set(&mut dispersion, START / exposures.mean());
         let pairs = [("dispersion", vector(dispersion)), ("shape", vector(shape)), ("rate", Value::Number(rate))];
-        Ok(Parameters::from_pairs(pairs))
+        Ok(exposures.keep(parameters, Parameters::from_pairs(pairs)))
     }
 
     fn build(parameters: &Parameters, frame: Frame) -> Result<Self> {
@@ -167,25 +120,31 @@ impl FromParameters for Dispersed {
         let d = frame.origin.len();
         let shape = Parameters::required("shape", parameters.positives("shape", Some(d))?)?;
         let rate = Parameters::required("rate", parameters.number("rate")?)?;
-        let dispersion = Parameters::required("dispersion", parameters.numbers(&DISPERSION, Some(d))?)?;
+        let dispersion = Parameters::required("dispersion", parameters.numbers(&PER_EXPOSURE, Some(d))?)?;
+        let (exposures, repeats) = (Exposures::read(parameters, d)?, Repeats::of_counts(parameters, d)?);
         let columns = shape.into_iter().zip(dispersion);
         let columns = columns.map(|(a, dispersion)| Chance { a, b: dispersion * rate, dispersion }).collect();
-        Ok(Self { columns, rate, values: frame.values, variable_base: OnceLock::new() })
+        Ok(Self { columns, rate, exposures, repeats, values: frame.values, variable_base: OnceLock::new() })
     }
 }
 
 impl Dispersed {
+    /// The base measures of the columns of counts, with the numbers of these columns.
+    fn columns_of_counts(&self) -> impl Iterator<Item = (usize, &Chance)> {
+        self.columns.iter().enumerate().filter(|(column, _)| self.exposures.column() != Some(*column))
+    }
+
     fn posterior(&self, component: Tallied<'_>) -> Vec<Chance> {
         component.columns().zip(&self.columns).map(|((n, s), prior)| prior.after(n, s)).collect()
     }
 
-    /// The sum over columns of a function of the prior, the count and the sum of each column.
+    /// The sum over columns of a function of the prior, the size and the sum of each column.
     fn sum(&self, component: Tallied<'_>, f: impl Fn(Chance, f64, f64) -> f64) -> f64 {
         let (columns, mut last) = (component.columns().zip(&self.columns), Last::default());
-        columns.map(|((n, s), prior)| last.of((*prior, n, s), |(prior, n, s)| f(prior, n, s))).sum()
+        self.repeats.sum(columns.map(|((n, s), prior)| last.of((*prior, n, s), |(prior, n, s)| f(prior, n, s))))
     }
 
-    /// The count and the sum of a column of every component.
+    /// The size and the sum of a column of every component.
     fn cells(components: &[Tallied<'_>], column: usize) -> Vec<(f64, f64)> {
         components.iter().map(|component| component.column(column)).collect()
     }
@@ -197,7 +156,11 @@ impl CountFamily for Dispersed {
     const CAUTIONS: &'static [(&'static str, Caution)] = &[("shape", Caution::Kept)];
 
     fn repeats(&self) -> Repeats {
-        Repeats::none(self.columns.len())
+        self.repeats
+    }
+
+    fn exposures(&self) -> Option<Exposures> {
+        Some(self.exposures)
     }
 
     fn log_marginal(&self, component: Tallied<'_>) -> f64 {
@@ -210,22 +173,24 @@ impl CountFamily for Dispersed {
 
     fn points(&self, component: Tallied<'_>, estimate: Estimate) -> Vec<f64> {
         let columns = self.posterior(component).into_iter().zip(component.columns());
-        columns
-            .map(|(posterior, (n, s))| match estimate {
-                // The mode of p, as an expected count.
-                Estimate::Mode if posterior.b > 1.0 => {
-                    posterior.dispersion * (posterior.a - 1.0).max(0.0) / (posterior.b - 1.0)
-                }
-                Estimate::MaximumLikelihood if n > 0.0 => s / n,
-                _ => posterior.mean(),
-            })
-            .collect()
+        let of_column = |(posterior, (n, s)): (Chance, (f64, f64))| match estimate {
+            // The mode of p, as an expected count.
+            Estimate::Mode if posterior.b > 1.0 => {
+                posterior.dispersion * (posterior.a - 1.0).max(0.0) / (posterior.b - 1.0)
+            }
+            Estimate::MaximumLikelihood if n > 0.0 => s / n,
+            _ => posterior.mean(),
+        };
+        let mut points = columns.map(of_column).collect::<Vec<_>>();
+        self.exposures.set(&mut points, component.mean_exposure().unwrap_or(self.exposures.mean()));
+        points
     }
 
     fn at_point(&self, component: Tallied<'_>, points: &[f64]) -> AtPoint {
-        let columns = component.columns().zip(points).zip(&self.columns);
+        let columns = component.columns().zip(points).zip(&self.columns).enumerate();
         columns
-            .map(|(((n, s), mean), prior)| {
+            .filter(|(column, _)| self.exposures.column() != Some(*column))
+            .map(|(_, (((n, s), mean), prior))| {
                 let Column { slope, constant, .. } = prior.column(*mean);
                 let failure = constant / prior.dispersion;
                 AtPoint {
@@ -237,7 +202,7 @@ impl CountFamily for Dispersed {
     }
 
     fn check_mode(&self) -> Result<()> {
-        for prior in &self.columns {
+        for (_, prior) in self.columns_of_counts() {
             if prior.a < 1.0 {
                 let allowed = "at least 1 where the objective is \"map\"";
                 return Err(Error::invalid("shape", Value::Number(prior.a), allowed));
@@ -255,7 +220,8 @@ impl CountFamily for Dispersed {
         let all = components.iter().flat_map(|component| component.columns().zip(&self.columns));
         let (shapes, rates): (Vec<f64>, Vec<f64>) = all.map(|((n, s), prior)| (prior.a + s, self.rate + n)).unzip();
         // Equal in all columns unless values are missing.
-        let rates = if tally.missing { table(d, rates) } else { vector(rates.into_iter().step_by(d).collect()) };
+        let of_component = |component: &Tallied<'_>| self.rate + component.size();
+        let rates = if tally.missing { table(d, rates) } else { vector(components.iter().map(of_component).collect()) };
         Parameters::from_pairs([("shape", table(d, shapes)), ("rate", rates)])
     }
 
@@ -270,10 +236,12 @@ impl CountFamily for Dispersed {
             Ok((chance.dispersion, gamma::distribution(chance.a, 1.0)?, gamma::distribution(chance.b, 1.0)?))
         };
         let columns: Vec<_> = self.posterior(component).into_iter().map(of).collect::<Result<_>>()?;
+        let (exposures, usual) = (self.exposures, component.mean_exposure().unwrap_or(self.exposures.mean()));
         Ok(row_by_row(columns.len(), move |row, generator| {
             for (to, (dispersion, a, b)) in row.iter_mut().zip(&columns) {
                 *to = (dispersion * a.sample(generator) / b.sample(generator)).min(f64::MAX);
             }
+            exposures.set(row, usual);
         }))
     }
 
@@ -287,25 +255,37 @@ impl CountFamily for Dispersed {
 
     fn divergence(&self, component: Tallied<'_>) -> (f64, Vec<Column>) {
         let (columns, mut last) = (self.posterior(component).into_iter().zip(&self.columns), Last::default());
-        let divergence = |(posterior, prior): (Chance, Chance)| posterior.divergence(prior.a, self.rate);
+        let usual = self.exposures.mean();
+        let divergence = |(posterior, prior): (Chance, Chance)| posterior.divergence(prior.a, self.rate, usual);
         (0.0, columns.map(|(posterior, prior)| last.of((posterior, *prior), divergence)).collect())
     }
 
     fn row_divergence(&self) -> RowFunction {
-        let (columns, rate) = (self.columns.clone(), self.rate);
-        let at_zero = columns.iter().map(|prior| prior.smoothed_part(rate, 0.0)).sum();
-        RowFunction::new(move |row| row.sum(at_zero, |column, x| columns[column].smoothed_part(rate, x)))
+        let (columns, rate, exposures) = (self.columns.clone(), self.rate, self.exposures);
+        let usual = exposures.mean();
+        let at_zero = self.repeats.sum(columns.iter().map(|prior| prior.smoothed_part(rate, 0.0, usual)));
+        RowFunction::new(move |row| {
+            let exposure = exposures.of(row);
+            if exposure == 0.0 {
+                return 0.0;
+            }
+            let part = |column: usize, x| columns[column].smoothed_part(rate, x / exposure, usual);
+            exposure * exposures.sum(row, at_zero, part)
+        })
     }
 
     fn log_base(&self) -> Option<RowFunction> {
         let dispersions: Vec<f64> = self.columns.iter().map(|prior| prior.dispersion).collect();
+        let exposures = self.exposures;
         Some(RowFunction::new(move |row| {
-            row.sum(0.0, |column, x| variable_part(dispersions[column], x) - ln_factorial(x))
+            let exposure = exposures.of(row);
+            exposures.sum(row, 0.0, |column, x| variable_part(dispersions[column] * exposure, x) - ln_factorial(x))
         }))
     }
 
     fn log_fixed_base(&self) -> Option<RowFunction> {
-        Some(RowFunction::new(|row| -row.sum(0.0, |_, x| ln_factorial(x))))
+        let exposures = self.exposures;
+        Some(RowFunction::new(move |row| -exposures.sum(row, 0.0, |_, x| ln_factorial(x))))
     }
 
     fn log_variable_base(&self, mass: f64) -> f64 {
@@ -313,7 +293,8 @@ impl CountFamily for Dispersed {
         let of_rows = self.variable_base.get_or_init(|| {
             let column = |column: usize| {
                 let dispersion = self.columns[column].dispersion;
-                values.column(column).iter().map(|(x, mass)| mass * variable_part(dispersion, *x)).sum::<f64>()
+                let part = |entry: &Counted| entry.mass * variable_part(dispersion * entry.exposure, entry.count);
+                values.column(column).iter().map(part).sum::<f64>()
             };
             map(self.columns.len(), column).iter().sum()
         });
@@ -323,25 +304,44 @@ impl CountFamily for Dispersed {
     fn predictive(&self, components: &[Tallied<'_>], log_weights: &[f64]) -> Option<RowScorer> {
         let log_weights = log_weights.to_vec();
         let parts: Vec<_> = components.iter().map(|component| self.posterior(*component)).collect();
-        let none = |columns: &Vec<Chance>| columns.iter().map(|posterior| posterior.log_predictive(0.0)).sum();
-        let at_zero: Vec<f64> = parts.iter().map(none).collect();
+        let (repeats, exposures) = (self.repeats, self.exposures);
+        let none = move |columns: &Vec<Chance>, exposure: f64| {
+            repeats.sum(columns.iter().map(|posterior| posterior.log_predictive(0.0, exposure)))
+        };
+        // Without exposures that of every row is 1.
+        let at_zero: Vec<f64> = parts.iter().map(|columns| none(columns, 1.0)).collect();
         Some(RowScorer::new(self.columns.len(), components.len(), move |k, row| {
+            let exposure = exposures.of(row);
             let of_value = |column: usize, x| {
                 let chance: Chance = parts[k][column];
-                chance.log_predictive(x) + variable_part(chance.dispersion, x) - ln_factorial(x)
+                let of_base = variable_part(chance.dispersion * exposure, x) - ln_factorial(x);
+                chance.log_predictive(x, exposure) + of_base
             };
-            log_weights[k] + row.sum(at_zero[k], of_value)
+            let at_zero = match (exposures.source(), row) {
+                (Some(_), Row::Sparse(..)) => none(&parts[k], exposure),
+                _ => at_zero[k],
+            };
+            log_weights[k] + exposures.sum(row, at_zero, of_value)
         }))
     }
 
     fn moments(&self, component: Tallied<'_>) -> (Vec<f64>, Vec<f64>) {
-        self.posterior(component).into_iter().map(|posterior| (posterior.mean(), posterior.law().variance())).unzip()
+        let usual = self.exposures.mean();
+        // A row of the usual exposure has counts of a dispersion that is as many times as large.
+        let of_row = |posterior: Chance| Chance { dispersion: usual * posterior.dispersion, ..posterior };
+        let posteriors = self.posterior(component).into_iter().map(of_row);
+        let (mut means, mut variances): (Vec<f64>, Vec<f64>) =
+            posteriors.map(|posterior| (posterior.mean(), posterior.law().variance())).unzip();
+        self.exposures.set(&mut means, usual);
+        self.exposures.set(&mut variances, 0.0);
+        (means, variances)
     }
 
     fn log_predictive(&self, component: Tallied<'_>, row: Row<'_>) -> f64 {
-        row.sum_of(self.columns.len(), |column, x| {
+        let exposure = self.exposures.of(row);
+        self.exposures.sum_of(row, self.columns.len(), |column, x| {
             let (n, s) = component.column(column);
-            self.columns[column].after(n, s).log_predictive(x)
+            self.columns[column].after(n, s).log_predictive(x, exposure)
         })
     }
 
@@ -351,7 +351,7 @@ impl CountFamily for Dispersed {
         let (columns, mut last) = (self.columns.iter().zip(&start.columns), Last::default());
         let divergence =
             |(prior, start_shape): (f64, f64)| gamma_divergence((start_shape, start.rate), (prior, self.rate));
-        columns.map(|(prior, start)| last.of((prior.a, start.a), divergence)).sum()
+        self.repeats.sum(columns.map(|(prior, start)| last.of((prior.a, start.a), divergence)))
     }
 
     fn estimate(&self, components: &[Tallied<'_>], start: &Self, given: &Given<'_>) -> Parameters {
@@ -366,14 +366,18 @@ impl CountFamily for Dispersed {
             }
             None => self.parameter_rows(component)?,
         };
-        let dispersions =
-            self.columns.iter().map(|prior| Ok((prior.dispersion, gamma::distribution(prior.dispersion, 1.0)?)));
+        let (exposures, usual) = (self.exposures, self.exposures.mean());
+        let dispersions = self
+            .columns
+            .iter()
+            .map(|prior| Ok((prior.dispersion, gamma::distribution(usual * prior.dispersion, 1.0)?)));
         let dispersions: Vec<_> = dispersions.collect::<Result<_>>()?;
         Ok(row_by_row(dispersions.len(), move |row, generator| {
             means(row, generator);
             for (to, (dispersion, gamma)) in row.iter_mut().zip(&dispersions) {
                 *to = mixed_count(*to / dispersion * gamma.sample(generator), generator);
             }
+            exposures.set(row, usual);
         }))
     }
 }
@@ -404,7 +408,9 @@ mod tests {
             ("shape", Value::Number(1.5)),
             ("rate", Value::Number(0.7)),
         ]);
-        let values = Some(Arc::new(Histogram::new(mass, &[values.to_vec()]).expect("sorted")));
+        let entry = |&(count, mass): &(f64, f64)| Counted { count, exposure: 1.0, mass };
+        let values = Histogram::new(mass, &[values.iter().map(entry).collect()]);
+        let values = Some(Arc::new(values.expect("sorted")));
         let frame = Frame { origin: vec![0.0], values, ..Frame::default() };
         Dispersed::build(&parameters, frame).expect("complete")
     }

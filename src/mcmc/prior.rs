@@ -12,7 +12,7 @@ use crate::model::{Named, Specification};
 use crate::parallel::Cancel;
 use crate::parameters::Value;
 use crate::process::{LabelLaw, MOST_ATOMS, Occupancy, Partitions, ProcessState, Stick, Sticks};
-use crate::registry::{DefaultValue, PRIOR, Parameter};
+use crate::registry::{DefaultValue, EXPOSURE, PRIOR, Parameter};
 use crate::rng::{Choices, Draws, Generator, Purpose, stream};
 use crate::room::check_room;
 use crate::simd::Lines;
@@ -118,9 +118,10 @@ fn check_given(likelihood: &Named, n_columns: Option<usize>) -> Result<usize> {
     let Named { name, parameters } = likelihood;
     let from_data = |one: &&Parameter| matches!(one.default, DefaultValue::Data | DefaultValue::Evidence);
     let parts = likelihood::members(name, parameters)?;
+    let is_choice = |one: &&Parameter| [PRIOR.name, EXPOSURE.name].contains(&one.name);
     for part in &parts {
         let own = part.parameters(parameters);
-        let is_open = |one: &&Parameter| from_data(one) && one.name != PRIOR.name && own.is_absent(one.name);
+        let is_open = |one: &&Parameter| from_data(one) && !is_choice(one) && own.is_absent(one.name);
         if let Some(open) = part.entry.parameters.iter().find(is_open) {
             return Err(Error::invalid(open.name, "None", "a value, because its default depends on data"));
         }

@@ -257,6 +257,20 @@ def test_positions_name_columns_without_names() -> None:
         fit.predict(frame.replace({1: {"small": "new"}}))
 
 
+@pytest.mark.parametrize("n_columns", [1, 3])
+def test_another_number_of_columns_is_refused(n_columns: int) -> None:
+    frame = FRAME[["size", "word", "size"]].set_axis([0, 1, 2], axis=1)
+    model = sb.Mixture(likelihood=sb.Columns({0: sb.Gaussian(), 1: sb.Categorical()}))
+    fit = fitted(frame[[0, 1]], model)
+    wrong = frame[list(range(n_columns))]
+    with pytest.raises(sb.InvalidArgument, match="of 2 columns, as in the fit") as caught:
+        fit.predict(wrong)
+    assert caught.value.argument == "X"
+    wider = sb.Mixture(likelihood=sb.Columns({tuple(range(n_columns)): sb.Gaussian()}))
+    with pytest.raises(sb.InvalidArgument, match=f"a fit with D = {n_columns}, as in the data"):
+        sb.fit(wider, RNG.normal(size=(N, n_columns)), QUICK, init=fit)
+
+
 def test_results_show_levels(fit: sb.Fit) -> None:
     table = fit.summary()
     assert {"level word", "level grade", "level number", "code code", "probability flag = yes"} <= set(table.columns)
@@ -380,6 +394,22 @@ def test_blocks_have_the_levels_of_all_rows(table: Callable[[pd.DataFrame], Any]
         sb.fit(MODEL, blocks_of(wrong), stream, n_components=3)
 
 
+def test_blocks_of_several_categories_share_sorted_levels() -> None:
+    def blocks() -> Iterator[Any]:
+        for block in blocks_of(FRAME)():
+            yield block.assign(
+                word=block["word"].astype("category"), grade=block["grade"].cat.remove_unused_categories()
+            )
+        last = pd.Categorical(["zero"] * 3, categories=["zero", "small"])
+        yield FRAME[:3].assign(word=last, grade=FRAME["grade"][:3].cat.reorder_categories(["A", "B", "C", "never"]))
+
+    stream = sb.Memoized(batches=1, shuffle=False, max_passes=2, tol=0)
+    found = sb.fit(MODEL, blocks, stream, n_components=3)
+    assert found.levels["word"] == ("large", "medium", "small", "zero")
+    assert found.levels["grade"] == ("A", "B", "C", "never")
+    assert found.predict(FRAME.assign(word="zero")).shape == (N,)
+
+
 @pytest.mark.parametrize("n_files", [1, 2])
 def test_parquet_files_hold_text(n_files: int, fit: sb.Fit, tmp_path: Path) -> None:
     folder = tmp_path / "folder"
@@ -393,6 +423,9 @@ def test_parquet_files_hold_text(n_files: int, fit: sb.Fit, tmp_path: Path) -> N
     assert found.predict(FRAME).shape == (N,)
     with pytest.raises(sb.SourceError, match=r"column 2 \('word'\) holds values of type"):
         sb.fit(sb.Mixture(likelihood=sb.Gaussian()), path)
+    amounts = sb.Mixture(likelihood=sb.Columns(BLOCKS | {"flag": sb.Gaussian()}))
+    with pytest.raises(sb.SourceError, match="column 'flag' holds text; put such columns in a block of Categorical"):
+        sb.fit(amounts, path)
 
 
 def test_folds_share_levels() -> None:

@@ -318,3 +318,28 @@ def test_whole_tables_of_one_cluster_are_one_component() -> None:
     rows: Array = np.column_stack([rng.normal(size=(400, 2)), rng.poisson(3.0, 400), rng.integers(4, size=400)])
     likelihood = sb.Columns({(0, 1): sb.Gaussian(), 2: sb.NegativeBinomial(), 3: sb.Categorical()})
     assert sb.fit(sb.Mixture(likelihood=likelihood), rows, progress=False).n_components == 1
+
+
+@pytest.mark.parametrize("kind", [sb.Poisson, sb.NegativeBinomial])
+def test_a_block_has_exposures_of_its_own(kind: Any) -> None:
+    """Counts at risk for some time, beside numbers: the bound is that of the block with its exposures alone."""
+    rng = np.random.default_rng(38)
+    table = frame().assign(years=rng.uniform(0.2, 5.0, 150))
+    table["visits"] = rng.poisson(table["visits"] * table["years"])
+    labels = (table["age"] > 20.0).to_numpy().astype(int)
+    counts, numbers, flags = kind(exposure="years", prior="rule"), sb.Gaussian(prior="rule"), sb.Bernoulli(prior="rule")
+    blocks = {"income, age": numbers, "visits, years": counts, "member": flags}
+
+    def of(likelihood: Any, names: list[str]) -> sb.Fit:
+        model = sb.Mixture(likelihood=likelihood, process=sb.DirichletProcess(concentration=1.0))
+        return sb.fit(model, table[names], START, init=labels, progress=False)
+
+    fit = of(sb.Columns(blocks), list(table.columns))
+    alone = [of(numbers, ["income", "age"]), of(counts, ["visits", "years"]), of(flags, ["member"])]
+    of_weights = models.StickBreaking(1.0).collapsed(np.sort(np.bincount(labels))[::-1].astype(float))
+    assert fit.elbo == pytest.approx(sum(each.elbo for each in alone) - 2 * of_weights, rel=1e-9)
+    assert fit.model.likelihood.blocks[("visits", "years")].exposure == "years"
+    with pytest.raises(sb.InvalidArgument, match="years"):
+        sb.fit(sb.Mixture(likelihood=sb.Columns(blocks)), table.assign(years=0.0), progress=False)
+    with pytest.raises(sb.NotSupported, match="exposure"):
+        sb.fit(sb.Mixture(likelihood=sb.Columns(blocks)), table, missing="marginalize", progress=False)

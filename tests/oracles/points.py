@@ -12,7 +12,7 @@ import numpy as np
 from scipy import stats
 from scipy.special import xlogy
 
-from oracles import columns, discrete, gaussians, models
+from oracles import columns, discrete, exposures, gaussians, models
 from oracles.models import Array
 
 Point: TypeAlias = dict[str, Array]
@@ -436,6 +436,51 @@ class ColumnsPoints(Points):
         )
 
 
+class ExposedPoints(Points):
+    """Modes of counts whose rows have their total as an exposure: those of rows of exposure 1 under the same prior."""
+
+    likelihood: exposures.Exposed
+    inner: Points
+
+    def log_prior(self, point: Point) -> float:
+        return self.inner.log_prior(point)
+
+    def mode(self, statistics: Array) -> Point:
+        return self.inner.mode(statistics)
+
+    def plug_in(self, natural: Array) -> Point:
+        return self.inner.plug_in(natural)
+
+    def most_likely(self, rows: Array, weights: Array, ridge: Any) -> Point:
+        counts, total = self.likelihood.counts(rows), float(weights @ self.likelihood.exposure(rows)[:, 0])
+        return dict.fromkeys(self.inner.most_likely(rows, weights, ridge), weights @ counts / total)
+
+
+class ExposedPoissonPoints(ExposedPoints):
+    """Modes over rates per exposure."""
+
+    def __init__(self, likelihood: exposures.ExposedPoisson) -> None:
+        self.likelihood, self.inner = likelihood, PoissonPoints(likelihood.without)
+
+    def log_density(self, point: Point, rows: Array) -> Array:
+        means = self.likelihood.exposure(rows) * point["rate"]
+        return np.asarray(stats.poisson.logpmf(self.likelihood.counts(rows), means).sum(1))
+
+
+class ExposedNegativeBinomialPoints(ExposedPoints):
+    """Modes over probabilities, as expected counts per exposure."""
+
+    def __init__(self, likelihood: exposures.ExposedNegativeBinomial) -> None:
+        self.likelihood, self.inner = likelihood, NegativeBinomialPoints(likelihood.without)
+
+    def log_density(self, point: Point, rows: Array) -> Array:
+        counts, rho = self.likelihood.counts(rows), self.likelihood.without.dispersion
+        # A row without counts has the exposure 0, and any dispersion.
+        dispersions = np.where(counts.any(1, keepdims=True), self.likelihood.dispersions(rows), 1.0)
+        terms = stats.nbinom.logpmf(counts, dispersions, rho / (rho + point["mean"]))
+        return np.asarray(np.where(counts.any(1), terms.sum(1), 0.0))
+
+
 POINTS: dict[type[models.Likelihood], Callable[[Any], Points]] = {
     models.NormalWishart: FullPoints,
     models.ZeroMeanWishart: ZeroMeanPoints,
@@ -450,6 +495,8 @@ POINTS: dict[type[models.Likelihood], Callable[[Any], Points]] = {
     discrete.Poisson: PoissonPoints,
     discrete.NegativeBinomial: NegativeBinomialPoints,
     columns.Columns: ColumnsPoints,
+    exposures.ExposedPoisson: ExposedPoissonPoints,
+    exposures.ExposedNegativeBinomial: ExposedNegativeBinomialPoints,
 }
 
 

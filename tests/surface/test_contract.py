@@ -23,6 +23,7 @@ def test_signature_of_fit() -> None:
         "seed": 0,
         "threads": None,
         "sample_weight": None,
+        "exposure": None,
         "missing": "error",
         "progress": None,
         "callbacks": (),
@@ -30,7 +31,7 @@ def test_signature_of_fit() -> None:
     }
     assert list(parameters)[:3] == ["model", "data", "algorithm"]
     keywords = [each for each in list(parameters.values())[3:] if each.kind is each.KEYWORD_ONLY]
-    assert len(keywords) == 10
+    assert len(keywords) == 11
 
 
 def test_specifications_take_their_parameters_as_shown() -> None:

@@ -32,6 +32,7 @@ TYPES: dict[str, Any] = {
     "integer": {int},
     "flag": {bool},
     "blocks": {Mapping[Any, Likelihood]},
+    "column or total": {int, str},
 }
 # Values of the parameters that must be given.
 REQUIRED = {

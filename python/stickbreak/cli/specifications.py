@@ -108,6 +108,16 @@ class Numbers(click.ParamType):  # type: ignore[type-arg]
         return rows.ravel() if 1 in rows.shape and rows.size > 1 else rows
 
 
+class ColumnOrTotal(click.ParamType):  # type: ignore[type-arg]
+    """The position or the name of a column, or a word."""
+
+    name = "column"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the position, or the name."""
+        return int(value) if str(value).isdecimal() else value
+
+
 def parameter_options(*bases: type[Specification], besides: Container[str]) -> Decorator:
     """Return the decorator that gives a command an option for each parameter of the subclasses, `besides` aside.
 
@@ -227,6 +237,7 @@ _TYPES: tuple[tuple[set[str], Any], ...] = (
     ({"flag"}, click.BOOL),
     ({"word"}, click.STRING),
     ({"integer"}, click.INT),
+    ({"column or total"}, ColumnOrTotal()),
     (_NUMBER, click.FLOAT),
     (_NUMBER | {"pair", "number or vector", "number or matrix", "vector", "matrix"}, Numbers()),
 )

@@ -128,7 +128,11 @@ def coded(
     is_file = isinstance(value, Table) and isinstance(value.rows, np.ndarray)
     if not (cells.is_of_columns(found.data) or is_file) or likelihood._domain not in ("mixed", "codes"):
         return Coded(*found, levels=levels, sizes=sizes_of(levels))
-    seen = Seen(likelihood, found.names, cells.shape_of(found.data)[1], levels if not learn or any(levels) else None)
+    shape = cells.shape_of(found.data)
+    n_columns = shape[1]
+    if levels and len(levels) != n_columns:
+        raise checks.invalid_argument(argument, f"of shape {shape}", f"of {len(levels)} columns, as in the fit")
+    seen = Seen(likelihood, found.names, n_columns, levels if not learn or any(levels) else None)
     if not any(levels) and not seen.looks_at(found.data):
         return Coded(*found, levels=())
     if learn:
@@ -273,6 +277,8 @@ class Seen:
         is_text = self._strict and values.kind in ("words", "categories")
         hint = "put such columns in a block of Categorical" if is_text else arrays._WITHOUT_COLUMN
         found = arrays._describe_column(table, name, values.dtype)
+        if isinstance(table, cells.MixedRows):
+            found = f"a table whose column {str(name)!r} holds text"
         return checks.invalid_type(argument, found, arrays._ROWS_ALLOWED, hint)
 
 

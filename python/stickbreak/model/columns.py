@@ -149,8 +149,8 @@ class Columns(Likelihood):
         """Return the same likelihood with the names of its columns."""
         if names is None:
             return self
-        blocks = {tuple(names[column] for column in block): part for block, part in self._positions()}
-        return type(self)(blocks)
+        named = [(tuple(names[column] for column in block), part) for block, part in self._positions()]
+        return type(self)({block: part._named(block) for block, part in named})
 
     def _positions(self) -> list[tuple[tuple[int, ...], Likelihood]]:
         """Return the positions of the columns of each block, once it is placed, and its likelihood."""

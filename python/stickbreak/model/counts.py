@@ -7,8 +7,12 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stickbreak.io.names import Names
+from stickbreak import checks
+from stickbreak.io.names import Names, shown
 from stickbreak.model.likelihoods import Likelihood
+
+# The word for an exposure that is the sum of the row.
+TOTAL = "total"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -150,26 +154,34 @@ class Categorical(Likelihood):
 class NegativeBinomial(Likelihood):
     r"""Rows of counts that vary more than Poisson counts, with independent columns and a Beta base measure each.
 
-    .. math:: x_d \mid p_d \sim \mathrm{NB}(\rho_d, p_d), \quad p_d \sim \mathrm{Beta}(a_{0d}, \rho_d b_0), \quad
-              \mathrm{E}[x_d \mid p_d] = \theta_d = \rho_d \frac{p_d}{1 - p_d}, \quad
-              \mathrm{Var}[x_d \mid p_d] = \theta_d + \frac{\theta_d^2}{\rho_d}
+    .. math:: x_d \mid p_d \sim \mathrm{NB}(\rho_d e, p_d), \quad p_d \sim \mathrm{Beta}(a_{0d}, \rho_d b_0), \quad
+              \mathrm{E}[x_d \mid p_d] = e \theta_d, \quad \theta_d = \rho_d \frac{p_d}{1 - p_d}, \quad
+              \mathrm{Var}[x_d \mid p_d] = e \theta_d \Big(1 + \frac{\theta_d}{\rho_d}\Big)
+
+    where e is the exposure of the row, by default 1.
 
     The dispersion :math:`\rho_d` of a column is shared by all components and estimated: the larger it is, the nearer
     the counts are to Poisson counts. Data may be dense or a SciPy sparse array, which never becomes dense. Values of
-    dense data may be missing (``fit(missing="marginalize")``).
+    dense data may be missing (``fit(missing="marginalize")``), but not with an `exposure`.
 
     Parameters
     ----------
     dispersion : float or array_like of shape (D,), optional
-        :math:`\rho`, from 1e-6 to 1e9. Default: 2.
+        :math:`\rho`, from 1e-6 to 1e9 (any positive number with an `exposure`). Default: 2 divided by the mean
+        exposure.
     shape : float or array_like of shape (D,), optional
-        :math:`a_0 > 0`. Default: rate times (column mean + 1e-3 overall mean), so that the prior mean is near that of
-        the column.
+        :math:`a_0 > 0`. Default: rate times (column mean + 1e-3 overall mean), divided by the mean exposure, so that
+        the prior mean is near that of the column.
     rate : float, optional
-        :math:`b_0 > 0`, the weight of the prior in rows. Default: 1.
+        :math:`b_0 > 0`, the weight of the prior as a sum of exposures. Default: the mean exposure, the weight of one
+        row.
     prior : {None, "rule"}, optional
         None: parameters that you leave out start at their defaults and are estimated between passes. "rule": they stay
         at their defaults.
+    exposure : int or str, optional
+        The position or the name of the column that holds the exposure :math:`e > 0` of each row, such as its library
+        size or its time at risk; that column is not modelled. Or "total": the exposure is the sum of the row. Default:
+        1 for every row.
 
     Raises
     ------
@@ -182,7 +194,10 @@ class NegativeBinomial(Likelihood):
     -----
     `Fit.components` has the posterior of each component, `shape` (K, D) and `rate` (K,) (with missing values (K, D)):
     the expected count is :math:`\rho a / (\rho b - 1)`, infinite if :math:`\rho b \le 1`. `Fit.point_estimates` has
-    it under the name "mean"; where it is infinite, the count at the expected probability, :math:`a / b`. Counts above
+    it under the name "mean"; where it is infinite, the count at the expected probability, :math:`a / b`. With an
+    `exposure` it is the count per unit of exposure, and the entry of a column of exposures is their mean in the
+    component; other entries of that column mean nothing. For the estimate of the dispersion, rows whose exposures
+    differ by less than 0.2 % are taken together. Counts above
     4,096 enter the estimate of the dispersion in groups that differ by less than 0.05 %. Counts above :math:`10^8` lose
     digits: use logarithms and a Gaussian. A dispersion far below 0.1 may not be found, and clusters break; give it.
     Under the objectives "map" and "ml" it stays at 2 unless you give it; "map" is the mode of :math:`p`,
@@ -202,6 +217,16 @@ class NegativeBinomial(Likelihood):
     shape: ArrayLike | None = None
     rate: float | None = None
     prior: Literal["rule"] | None = None
+    exposure: int | str | None = None
+
+    def _placed(self, names: Names | None, n_columns: int) -> Self:
+        """Return the same likelihood with the position of its exposures."""
+        return replace(self, exposure=_placed(self.exposure, names, n_columns))
+
+    def _named(self, names: Names | None) -> Self:
+        """Return the same likelihood with the name of the column of its exposures."""
+        is_place = isinstance(self.exposure, int) and names is not None
+        return replace(self, exposure=names[self.exposure]) if is_place else self  # type: ignore[index]
 
     def _variances(self, mean: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the variances of counts with these means, shape (K, D); the dispersions are known."""
@@ -212,21 +237,27 @@ class NegativeBinomial(Likelihood):
 class Poisson(Likelihood):
     r"""Rows of counts with independent columns, with a Gamma base measure each.
 
-    .. math:: x_d \mid \theta_d \sim \mathrm{Poisson}(\theta_d), \quad \theta_d \sim \mathrm{Gamma}(a_{0d}, b_0)
+    .. math:: x_d \mid \theta_d \sim \mathrm{Poisson}(e \theta_d), \quad \theta_d \sim \mathrm{Gamma}(a_{0d}, b_0)
 
-    Gamma distributions have a shape a and a rate b, with mean a / b. Data may be dense or a SciPy sparse array, which
-    never becomes dense. Values of dense data may be missing (``fit(missing="marginalize")``).
+    where e is the exposure of the row, by default 1. Gamma distributions have a shape a and a rate b, with mean a / b.
+    Data may be dense or a SciPy sparse array, which never becomes dense. Values of dense data may be missing
+    (``fit(missing="marginalize")``), but not with an `exposure`.
 
     Parameters
     ----------
     shape : float or array_like of shape (D,), optional
-        :math:`a_0 > 0`. Default: rate times (column mean + 1e-3 overall mean), so that the prior mean is near that of
-        the column.
+        :math:`a_0 > 0`. Default: rate times (column mean + 1e-3 overall mean), divided by the mean exposure, so that
+        the prior mean is near that of the column.
     rate : float, optional
-        :math:`b_0 > 0`, the weight of the prior in rows. Default: 1.
+        :math:`b_0 > 0`, the weight of the prior as a sum of exposures. Default: the mean exposure, the weight of one
+        row.
     prior : {None, "rule"}, optional
         None: parameters that you leave out start at their defaults and are estimated between passes. "rule": they stay
         at their defaults.
+    exposure : int or str, optional
+        The position or the name of the column that holds the exposure :math:`e > 0` of each row, such as its library
+        size or its time at risk; that column is not modelled. Or "total": the exposure is the sum of the row. Default:
+        1 for every row.
 
     Raises
     ------
@@ -234,6 +265,11 @@ class Poisson(Likelihood):
         A parameter is not made of numbers.
     InvalidArgument
         A parameter has the wrong shape or a value that is not allowed.
+
+    Notes
+    -----
+    `Fit.point_estimates` has the expected counts per unit of exposure under the name "rate". The entry of a column of
+    exposures is their mean in the component; its `shape` means nothing.
 
     Examples
     --------
@@ -246,3 +282,32 @@ class Poisson(Likelihood):
     _: KW_ONLY
     rate: float | None = None
     prior: Literal["rule"] | None = None
+    exposure: int | str | None = None
+
+    def _placed(self, names: Names | None, n_columns: int) -> Self:
+        """Return the same likelihood with the position of its exposures."""
+        return replace(self, exposure=_placed(self.exposure, names, n_columns))
+
+    def _named(self, names: Names | None) -> Self:
+        """Return the same likelihood with the name of the column of its exposures."""
+        is_place = isinstance(self.exposure, int) and names is not None
+        return replace(self, exposure=names[self.exposure]) if is_place else self  # type: ignore[index]
+
+
+def _placed(exposure: int | str | None, names: Names | None, n_columns: int) -> int | str | None:
+    """Return the position of a column of exposures that may have a name."""
+    if exposure is None or exposure == TOTAL:
+        return exposure
+    if isinstance(exposure, int) and exposure < n_columns:
+        return exposure
+    known = f"a position from 0 to {n_columns - 1}"
+    if isinstance(exposure, int):
+        raise checks.invalid_argument("exposure", str(exposure), f'{known}, the name of a column, or "{TOTAL}"')
+    if names is None:
+        hint = "the columns of the data have no names"
+        raise checks.invalid_argument("exposure", checks.quote(exposure), f'{known}, or "{TOTAL}"', hint)
+    if exposure not in names:
+        hint = checks.did_you_mean(exposure, [*names, TOTAL])
+        allowed = f'{known}, one of the columns {shown(names)}, or "{TOTAL}"'
+        raise checks.invalid_argument("exposure", checks.quote(exposure), allowed, hint)
+    return names.index(exposure)

@@ -15,9 +15,11 @@ from stickbreak.model.beta import Beta
 from stickbreak.model.gamma import Gamma
 
 _LARGEST_ARRAY_SHOWN = 9
+_MOST_COLUMNS = 2**32
 # The prior that may replace a number, by the kind of the parameter.
 _PRIORS: dict[str, type[Gamma] | type[Beta]] = {"number or gamma": Gamma, "number or beta": Beta}
-
+# Kinds of parameters that files of earlier versions do not have.
+_LATER = ("pair", "column or total")
 
 # The registry of the core: likelihoods, processes, moves and priors, by family and name.
 REGISTRY: dict[str, Any] = _core.registry()
@@ -62,6 +64,9 @@ class Specification:
         if feature not in supports:
             return False
         unless = supports[feature]
+        if unless is not None and self._entry["parameters"][unless[0]]["kind"] == "column or total":
+            # A column lacks what the total does.
+            return getattr(self, unless[0]) is None
         return unless is None or getattr(self, unless[0]) != unless[1]
 
     def _check(self) -> None:
@@ -87,10 +92,9 @@ class Specification:
     @classmethod
     def _of_core(cls, parameters: dict[str, Any]) -> Self:
         """Make the specification from the parameters of the core."""
-        # All parameters are required: a default for a missing one would give a different model. Earlier versions knew
-        # no pairs.
+        # All parameters are required: a default for a missing one would give a different model.
         rules = cls._entry["parameters"].items()
-        given = {field: rule for field, rule in rules if rule["kind"] != "pair" or field in parameters}
+        given = {field: rule for field, rule in rules if rule["kind"] not in _LATER or field in parameters}
         return cls(**{field: _from_core(parameters[field], rule) for field, rule in given.items()})
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -133,7 +137,7 @@ def _from_core(value: Any, rule: dict[str, Any]) -> Any:
         return tuple(value.tolist())
     if rule["kind"] == "flag":  # the core keeps every number as a float
         return bool(value)
-    if rule["kind"] == "integer":
+    if rule["kind"] == "integer" or (rule["kind"] == "column or total" and isinstance(value, float)):
         return int(value)
     prior = _PRIORS.get(rule["kind"])
     if prior is not None and isinstance(value, np.ndarray) and value.shape == (2,):
@@ -156,11 +160,21 @@ def _converted(
     if kind == "integer":
         least, greatest = rule["range"]
         return checks.integer(argument, value, minimum=least, maximum=greatest)
+    if kind == "column or total":
+        return _column(argument, value)
     if kind == "pair":
         return _pair(argument, value)
     if kind == "number" and rule["default"] is not None:
         return _number(argument, value, rule, or_none=follows_data)
     return _number_or_array(argument, value, kind, follows_data)
+
+
+def _column(argument: str, value: object) -> int | str:
+    """Return a position or a name; whether there is such a column, the data show."""
+    others = ["the name of a column", '"total"', "None"]
+    if isinstance(value, str) and value:
+        return str(value)
+    return checks.integer(argument, value, minimum=0, maximum=_MOST_COLUMNS - 1, or_else=others)
 
 
 def _pair(argument: str, value: object) -> tuple[float, float]:

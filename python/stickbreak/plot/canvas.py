@@ -85,8 +85,11 @@ def moments(fit: Fit) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     Raises
     ------
     NotSupported
-        Rows are codes, which have no meaningful means.
+        Rows are codes, which have no meaningful means, or have exposures, on which their means depend.
     """
+    if getattr(fit.model.likelihood, "exposure", None) is not None:
+        reason = "the means of rows depend on their exposures"
+        raise checks.not_supported("exposure", "this picture of a fit with an exposure", reason, "another picture")
     found: dict[str, Any] = fit.point_estimates
     dimension = fit._state.dimension
     if "rate" in found:

@@ -43,6 +43,9 @@ _MANY_COMPONENTS = 0.2
 # Ratio of the variance of counts to their mean within components, above which they are no Poisson counts, and the
 # number of values beyond one for each column and component from which on it is not chance.
 _OVERDISPERSED, _LEAST_VALUES = 1.25, 500
+# Ratio of the variance of row totals to the sum of the variances of counts, within components, above which rows differ
+# in their exposure, and the number of its standard errors from 1.
+_UNEQUAL, _ERRORS = 1.25, 4.0
 _FULL = (Gaussian, ZeroMeanGaussian)
 # Kinds with their own class, which files store.
 _WARNED = {kind.kind: kind for kind in (ConvergenceWarning, SparsityWarning)}
@@ -278,25 +281,72 @@ def _of_copies(rows: NDArray[Any], likelihood: Likelihood, names: Names | None) 
         yield Advice(text, kind="copied_columns", suggestions=("the data without such columns", "Gaussian()"))
 
 
-def of_overdispersed(sample: Sample | None, fit: Result) -> Iterator[Advice]:
+def of_counts(sample: Sample | None, fit: Result) -> Iterator[Advice]:
+    """Yield the advice on how much counts vary within components."""
+    yield from _of_overdispersed(sample, fit)
+    yield from _of_totals(sample, fit)
+
+
+def _of_overdispersed(sample: Sample | None, fit: Result) -> Iterator[Advice]:
     """Compare the variances of Poisson counts with their means within components."""
     if sample is None or not isinstance(fit.model.likelihood, Poisson):
         return
     rows = sample.rows[~np.isnan(sample.rows).all(axis=1)]
     labels = fit._state.predict(rows, None)
+    exposures, is_count = _exposures(rows, fit.model.likelihood)
     excess, values = 0.0, 0
     for label in np.unique(labels):
-        own = rows[labels == label]
+        own, sizes = rows[labels == label][:, is_count], exposures[labels == label].reshape(-1, 1)
         present = ~np.isnan(own)
         numbers, sums = present.sum(axis=0), np.where(present, own, 0.0).sum(axis=0)
         looked = (numbers > 1) & (sums > 0)
-        means = sums[looked] / numbers[looked]
+        means = sums[looked] / np.where(present, sizes, 0.0).sum(axis=0)[looked] * sizes
         squares = np.where(present[:, looked], own[:, looked] - means, 0.0) ** 2
-        excess += float((squares / means).sum())
+        # A row without counts has no part in their variance where its total is its exposure.
+        excess += float((squares / np.where(means > 0.0, means, 1.0)).sum())
         values += int((numbers[looked] - 1).sum())
     if values >= _LEAST_VALUES and excess > _OVERDISPERSED * values:
         text = f"counts within components vary {excess / values:.2g} times as much as Poisson counts"
         yield Advice(text, kind="overdispersed", suggestions=(_DISPERSED,))
+
+
+def _exposures(rows: NDArray[Any], likelihood: Poisson) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return the exposures of rows, (n,), and which columns hold counts, (D,)."""
+    is_count, exposure = np.ones(rows.shape[1], dtype=bool), likelihood.exposure
+    if exposure is None:
+        return np.ones(len(rows)), is_count
+    if isinstance(exposure, str):
+        return rows.sum(axis=1, dtype=np.float64), is_count
+    is_count[exposure] = False
+    return rows[:, exposure].astype(np.float64), is_count
+
+
+def _of_totals(sample: Sample | None, fit: Result) -> Iterator[Advice]:
+    """Compare the variances of row totals with those of counts within components.
+
+    Counts of independent columns have totals whose variance is the sum of theirs, however much they vary.
+    """
+    likelihood = fit.model.likelihood
+    if sample is None or not isinstance(likelihood, Poisson | NegativeBinomial) or likelihood.exposure is not None:
+        return
+    if np.isnan(sample.rows).any():
+        return
+    rows, labels = sample.rows.astype(np.float64), fit._state.predict(sample.rows, None)
+    squares, expected, number = 0.0, 0.0, 0
+    for label in np.unique(labels):
+        own = rows[labels == label]
+        centred = own - own.mean(axis=0)
+        squares += float((centred.sum(axis=1) ** 2).sum())
+        expected += float((centred**2).sum())
+        number += len(own) - 1
+    least = max(_UNEQUAL, 1.0 + _ERRORS * (2.0 / number) ** 0.5) if number > 0 else 0.0
+    if number > 0 and squares > least * expected:
+        text = f"row totals within components vary {squares / expected:.2g} times as much as independent counts"
+        tries = (
+            f'{type(likelihood).__name__}(exposure="total"), if totals say how much was counted',
+            "fit(..., exposure=)",
+        )
+        yield Advice(text, kind="exposure", suggestions=tries)
 
 
 def _of_one_hot(rows: NDArray[Any], names: Names | None) -> Iterator[Advice]:

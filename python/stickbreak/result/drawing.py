@@ -1,4 +1,4 @@
-"""Posterior draws and intervals of the parameters of a fit."""
+"""Draws of rows, posterior draws and intervals of the parameters of a fit."""
 
 from typing import Any
 
@@ -10,7 +10,41 @@ from stickbreak.result.fitted import Fitted
 
 
 class Drawing(Fitted):
-    """A fit whose parameters can be drawn."""
+    """A fit whose rows and parameters can be drawn."""
+
+    def sample(self, n: int, *, seed: int = 0, threads: int | None = None) -> NDArray[np.float64]:
+        """Draw rows from the posterior predictive distribution, the density of `log_predictive`.
+
+        Parameters
+        ----------
+        n : int
+            The number of rows.
+        seed : int
+            Decides the draw; 0 to 2**64 - 1.
+        threads : int, optional
+            The number of threads.
+
+        Returns
+        -------
+        ndarray of float64, shape (n, D)
+            Independent rows. Rows with exposures have that of an average row of the data.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument
+            `n`, `seed` or `threads` is not as described.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import stickbreak as sb
+        >>> X = np.random.default_rng(0).normal(size=(100, 2))
+        >>> model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
+        >>> fit = sb.fit(model, X, sb.Full(max_passes=5), n_components=3)
+        >>> fit.sample(4, seed=1).shape
+        (4, 2)
+        """
+        return self._state.sample(checks.integer("n", n, minimum=0), checks.seed(seed), checks.threads(threads))
 
     def sample_parameters(self, n: int, *, seed: int = 0) -> dict[str, Any]:
         r"""Draw weights and parameters of the components from their posterior q.

@@ -79,7 +79,14 @@ class Fit(Densities, Drawing, Imputing, Tabular):
         comparing.check(self, checks.instance("other", other, Fit, "a Fit"))
         return self.elbo - other.elbo
 
-    def evaluate(self, X: ArrayLike, *, sample_weight: ArrayLike | None = None, threads: int | None = None) -> float:
+    def evaluate(
+        self,
+        X: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+        threads: int | None = None,
+    ) -> float:
         r"""Return the evidence lower bound of rows under this fit.
 
         It makes one local step with the sparsity of the fit, and evaluates the bound at the components and weights of
@@ -99,6 +106,8 @@ class Fit(Densities, Drawing, Imputing, Tabular):
             are left out too, with a `SupportWarning`.
         sample_weight : array_like of shape (n,), optional
             Weights of the rows, at least 0, not all zero.
+        exposure : array_like of shape (n,), optional
+            The exposure of each row, if `fit` had it as an argument.
         threads : int, optional
             The number of threads.
 
@@ -125,7 +134,7 @@ class Fit(Densities, Drawing, Imputing, Tabular):
         >>> fit.evaluate(X) >= fit.elbo - 1e-9 * abs(fit.elbo)
         True
         """
-        rows = self._rows(X, minimum=1)
+        rows = self._rows(X, minimum=1, exposure=exposure)
         weights = arrays.sample_weights(sample_weight, rows.shape[0])
         if self._state.missing == "marginalize":
             weights = arrays.without_empty_rows(weights, arrays.rows_without_values(rows), "X", "bound")
@@ -139,6 +148,7 @@ class Fit(Densities, Drawing, Imputing, Tabular):
         X_new: ArrayLike,
         *,
         sample_weight: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
         max_passes: int = 1,
         tol: float = 1e-6,
         threads: int | None = None,
@@ -159,6 +169,8 @@ class Fit(Densities, Drawing, Imputing, Tabular):
             The new rows, at least one.
         sample_weight : array_like of shape (n,), optional
             Weights of the new rows, at least 0, not all zero.
+        exposure : array_like of shape (n,), optional
+            The exposure of each row, if `fit` had it as an argument.
         max_passes : int
             Maximum number of visits of the new rows, at least 1. One costs little more than `predict` and is right for
             rows like the old ones. Further visits let the new rows see the components that they changed.
@@ -195,7 +207,7 @@ class Fit(Densities, Drawing, Imputing, Tabular):
         >>> len(later.history) - len(fit.history)
         1
         """
-        rows = self._rows(X_new, "X_new", minimum=1)
+        rows = self._rows(X_new, "X_new", minimum=1, exposure=exposure)
         weights = arrays.sample_weights(sample_weight, rows.shape[0])
         if self._state.missing == "marginalize":
             weights = arrays.without_empty_rows(weights, arrays.rows_without_values(rows), "X_new")
@@ -206,13 +218,17 @@ class Fit(Densities, Drawing, Imputing, Tabular):
         remarks = tuple(advice for advice in self._remarks if advice.kind not in ("passes", "starts"))
         return Fit(state, column_names=self.column_names, levels=self._levels, remarks=remarks)
 
-    def predict(self, X: ArrayLike, *, threads: int | None = None) -> NDArray[np.int64]:
+    def predict(
+        self, X: ArrayLike, *, exposure: ArrayLike | None = None, threads: int | None = None
+    ) -> NDArray[np.int64]:
         """Return the most probable component of each row; ties go to the lowest index.
 
         Parameters
         ----------
         X : array_like of shape (n, D)
             The rows.
+        exposure : array_like of shape (n,), optional
+            The exposure of each row, if `fit` had it as an argument.
         threads : int, optional
             The number of threads.
 
@@ -239,18 +255,38 @@ class Fit(Densities, Drawing, Imputing, Tabular):
         True
         """
         with names.naming(self.column_names):
-            return self._state.predict(*self._projected(X, threads))
+            return self._state.predict(*self._projected(X, threads, exposure))
 
     @overload
     def predict_proba(
-        self, X: ArrayLike, *, sparse: Literal[False] = False, tail: bool = False, threads: int | None = None
+        self,
+        X: ArrayLike,
+        *,
+        sparse: Literal[False] = False,
+        tail: bool = False,
+        exposure: ArrayLike | None = None,
+        threads: int | None = None,
     ) -> NDArray[np.float64]: ...
 
     @overload
-    def predict_proba(self, X: ArrayLike, *, sparse: bool, tail: bool = False, threads: int | None = None) -> Any: ...
+    def predict_proba(
+        self,
+        X: ArrayLike,
+        *,
+        sparse: bool,
+        tail: bool = False,
+        exposure: ArrayLike | None = None,
+        threads: int | None = None,
+    ) -> Any: ...
 
     def predict_proba(
-        self, X: ArrayLike, *, sparse: bool = False, tail: bool = False, threads: int | None = None
+        self,
+        X: ArrayLike,
+        *,
+        sparse: bool = False,
+        tail: bool = False,
+        exposure: ArrayLike | None = None,
+        threads: int | None = None,
     ) -> Any:
         r"""Return the responsibilities of the components for each row.
 
@@ -267,6 +303,8 @@ class Fit(Densities, Drawing, Imputing, Tabular):
         tail : bool
             Whether to add a last column for all components beyond K under ``truncation="tail"``. Otherwise the K
             responsibilities sum to one.
+        exposure : array_like of shape (n,), optional
+            The exposure of each row, if `fit` had it as an argument.
         threads : int, optional
             The number of threads.
 
@@ -300,10 +338,17 @@ class Fit(Densities, Drawing, Imputing, Tabular):
             raise checks.not_supported("tail", "tail=True for this fit", reason, "tail=False")
         form = responsibilities.sparse if checks.flag("sparse", sparse) else responsibilities.dense
         with names.naming(self.column_names):
-            rows, threads = self._projected(X, threads)
+            rows, threads = self._projected(X, threads, exposure)
             return form(self._state, rows, tail, threads)
 
-    def log_predictive(self, X: ArrayLike, *, plug_in: bool = False, threads: int | None = None) -> NDArray[np.float64]:
+    def log_predictive(
+        self,
+        X: ArrayLike,
+        *,
+        plug_in: bool = False,
+        exposure: ArrayLike | None = None,
+        threads: int | None = None,
+    ) -> NDArray[np.float64]:
         r"""Return the log posterior predictive density of each row.
 
         .. math:: \log \Big\{ \sum_{k \le K} E_q[w_k] \, p(x \mid \lambda_k) + E_q[w_{>K}] \, p(x \mid \lambda_0) \Big\}
@@ -318,6 +363,8 @@ class Fit(Densities, Drawing, Imputing, Tabular):
         plug_in : bool
             Whether to use the densities of components at `point_estimates`, with normalised `weights`. Fits of the
             objective "map" or "ml" always do.
+        exposure : array_like of shape (n,), optional
+            The exposure of each row, if `fit` had it as an argument.
         threads : int, optional
             The number of threads.
 
@@ -351,7 +398,7 @@ class Fit(Densities, Drawing, Imputing, Tabular):
         True
         """
         is_plug_in = checks.flag("plug_in", plug_in) or self._state.objective != "variational"
-        rows, threads = self._rows(X), checks.threads(threads)
+        rows, threads = self._rows(X, exposure=exposure), checks.threads(threads)
         with names.naming(self.column_names):
             support.warn_of_rows(self._state, rows, "their log density is minus infinity", threads)
             return self._state.log_predictive(rows, is_plug_in, threads)
@@ -425,43 +472,11 @@ class Fit(Densities, Drawing, Imputing, Tabular):
         with names.naming(self.column_names):
             return combining.combined(self, rows, weights, n_clusters, checks.threads(threads))
 
-    def sample(self, n: int, *, seed: int = 0, threads: int | None = None) -> NDArray[np.float64]:
-        """Draw rows from the posterior predictive distribution, the density of `log_predictive`.
-
-        Parameters
-        ----------
-        n : int
-            The number of rows.
-        seed : int
-            Decides the draw; 0 to 2**64 - 1.
-        threads : int, optional
-            The number of threads.
-
-        Returns
-        -------
-        ndarray of float64, shape (n, D)
-            Independent rows.
-
-        Raises
-        ------
-        InvalidType, InvalidArgument
-            `n`, `seed` or `threads` is not as described.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import stickbreak as sb
-        >>> X = np.random.default_rng(0).normal(size=(100, 2))
-        >>> model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
-        >>> fit = sb.fit(model, X, sb.Full(max_passes=5), n_components=3)
-        >>> fit.sample(4, seed=1).shape
-        (4, 2)
-        """
-        return self._state.sample(checks.integer("n", n, minimum=0), checks.seed(seed), checks.threads(threads))
-
-    def _projected(self, X: object, threads: object) -> tuple[arrays.Rows, int | None]:
+    def _projected(
+        self, X: object, threads: object, exposure: ArrayLike | None = None
+    ) -> tuple[arrays.Rows, int | None]:
         """Return rows and threads, and warn of rows off the support, for which projections are used."""
-        rows, checked = self._rows(X), checks.threads(threads)
+        rows, checked = self._rows(X, exposure=exposure), checks.threads(threads)
         support.warn_of_rows(self._state, rows, "they are projected onto it", checked, stacklevel=4)
         return rows, checked
 

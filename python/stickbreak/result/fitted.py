@@ -5,12 +5,12 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import checks
 from stickbreak._core import FitState
 from stickbreak.errors import Advice, SourceError, SparsityWarning
-from stickbreak.io import arrays, files, names
+from stickbreak.io import arrays, exposures, files, names
 from stickbreak.io.levels import Coded, Levels, by_column, coded, of_file, to_header
 from stickbreak.model.gamma import Gamma
 from stickbreak.model.mixture import Mixture
@@ -230,6 +230,8 @@ class Fitted:
         - "one_component": one component has at least 98% of the rows.
         - "many_components": counts have more components than a fifth of the rows.
         - "overdispersed": counts within components of a `Poisson` vary at least 1.25 times as much as chance allows.
+        - "exposure": row totals within components vary at least 1.25 times as much as those of independent columns,
+          as if rows differed in how much was counted.
         - "whole_numbers": Gaussian columns of integers, and how the fit treated them.
         - "nearly_constant": columns that have one value in at least 99% of the rows.
         - "flags": columns of two values under a Gaussian, or one-hot columns under `Bernoulli`.
@@ -239,9 +241,9 @@ class Fitted:
         - "copied_columns": columns that repeat another one, under a likelihood with independent columns.
         - "row_numbers": columns that hold row numbers.
 
-        "overdispersed" and the last seven are based on a sample of up to 10,000 rows; for data read in blocks, on the
-        first block. Sparse rows are not looked at. Where a `Poisson` has broken overdispersed clusters into small ones,
-        counts within components may look like Poisson counts.
+        "overdispersed", "exposure" and the last seven are based on a sample of up to 10,000 rows; for data read in
+        blocks, on the first block. Sparse rows are not looked at. Where a `Poisson` has broken overdispersed clusters
+        into small ones, counts within components may look like Poisson counts.
 
         Returns
         -------
@@ -339,8 +341,11 @@ class Fitted:
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self)._from_parts, self._to_parts()
 
-    def _rows(self, X: object, argument: str = "X", *, minimum: int = 0) -> arrays.Rows:
-        return self._checked(self._coded(X, argument).data, argument, minimum)
+    def _rows(
+        self, X: object, argument: str = "X", *, minimum: int = 0, exposure: ArrayLike | None = None
+    ) -> arrays.Rows:
+        known = exposures.Known(self._model.likelihood, self._column_names, self._levels, self._state.dimension)
+        return exposures.rows(X, argument, exposure, known, minimum=minimum)
 
     def _coded(self, X: object, argument: str) -> Coded:
         """Return data with their columns in the order of the fit, and codes in place of levels."""

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import _core, checks
-from stickbreak.io import arrays, names
-from stickbreak.io.levels import Levels, coded
+from stickbreak.io import arrays, exposures, names
+from stickbreak.io.levels import Levels
 from stickbreak.model.mixture import Mixture
 from stickbreak.result.drawing import probability
 from stickbreak.result.draws import Chains
@@ -233,6 +233,6 @@ class Mixing:
             raise checks.not_supported("self", f"{what} of this trace", reason, "sample(..., keep_rows=None)")
         return found
 
-    def _new_rows(self, X: object, own: arrays.Rows) -> arrays.Rows:
-        data = coded(X, "X", self._model.likelihood, self._column_names, self._levels).data
-        return arrays.rows(data, "X", likelihood=type(self._model.likelihood), n_columns=own.shape[1])
+    def _new_rows(self, X: object, own: arrays.Rows, exposure: ArrayLike | None = None) -> arrays.Rows:
+        known = exposures.Known(self._model.likelihood, self._column_names, self._levels, own.shape[1])
+        return exposures.rows(X, "X", exposure, known)

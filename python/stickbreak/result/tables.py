@@ -88,6 +88,8 @@ class Tabular(Fitted):
         ------
         InvalidType, InvalidArgument
             An argument is not as described.
+        NotSupported
+            The rows have exposures.
 
         Examples
         --------
@@ -98,6 +100,9 @@ class Tabular(Fitted):
         >>> bool(fit.outlier_scores([[9.0, 9.0]])[0] > 0.99)
         True
         """
+        if getattr(self.model.likelihood, "exposure", None) is not None:
+            reason = "drawn rows have the exposure of an average row"
+            raise checks.not_supported("exposure", "outlier_scores with an exposure", reason, "log_predictive")
         rows = self._rows(X)
         n = checks.integer("n", n, minimum=100)
         threads = checks.threads(threads)
@@ -154,7 +159,9 @@ def _of_column(
         variance = estimates["variance"]
         found["sd"] = (variance if variance.ndim == 1 else variance[:, column]) ** 0.5
     elif isinstance(likelihood, NegativeBinomial):
-        found["sd"] = likelihood._variances(estimates["mean"])[:, column] ** 0.5
+        # It differs from row to row if these have exposures.
+        if likelihood.exposure is None:
+            found["sd"] = likelihood._variances(estimates["mean"])[:, column] ** 0.5
     elif "mean" in estimates:
         known: Any = likelihood
         covariance = np.asarray(known.covariance)

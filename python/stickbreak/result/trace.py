@@ -218,7 +218,9 @@ class Trace(Diagnosing, Partitioning, Mixing):
         found.posterior.attrs["exact"] = int(self._chains.exact)
         return found
 
-    def log_predictive(self, X: ArrayLike, *, threads: int | None = None) -> NDArray[np.float64]:
+    def log_predictive(
+        self, X: ArrayLike, *, exposure: ArrayLike | None = None, threads: int | None = None
+    ) -> NDArray[np.float64]:
         r"""Return the log of the posterior predictive density of each row.
 
         The mean over all draws of
@@ -231,6 +233,8 @@ class Trace(Diagnosing, Partitioning, Mixing):
         ----------
         X : array_like of shape (m, D)
             The rows.
+        exposure : array_like of shape (m,), optional
+            The exposure of each row, if `sample` had it as an argument.
         threads : int, optional
             The number of threads. Default: one for every core.
 
@@ -248,13 +252,18 @@ class Trace(Diagnosing, Partitioning, Mixing):
             The trace has no rows, or not the labels of all rows.
         """
         state, own = self._whole("log_predictive")
-        rows, threads = self._new_rows(X, own), checks.threads(threads)
+        rows, threads = self._new_rows(X, own, exposure), checks.threads(threads)
         values, off = state.log_predictive(own, self.partitions, self._traced(state), rows, threads)
         values[off] = -np.inf
         return values
 
     def predict(
-        self, X: ArrayLike, *, loss: Literal["vi", "binder", "map"] = "vi", threads: int | None = None
+        self,
+        X: ArrayLike,
+        *,
+        loss: Literal["vi", "binder", "map"] = "vi",
+        exposure: ArrayLike | None = None,
+        threads: int | None = None,
     ) -> NDArray[np.int64]:
         """Return the cluster of `point_estimate` that each row most probably joins.
 
@@ -266,6 +275,8 @@ class Trace(Diagnosing, Partitioning, Mixing):
             The rows.
         loss : {"vi", "binder", "map"}
             The loss of the estimate. Each estimate is made once.
+        exposure : array_like of shape (m,), optional
+            The exposure of each row, if `sample` had it as an argument.
         threads : int, optional
             The number of threads. Default: one for every core.
 
@@ -289,7 +300,7 @@ class Trace(Diagnosing, Partitioning, Mixing):
             The draws are those of ``TreeGuided(exact=False)``.
         """
         state, own = self._whole("predict")
-        rows, threads = self._new_rows(X, own), checks.threads(threads)
+        rows, threads = self._new_rows(X, own, exposure), checks.threads(threads)
         checks.word("loss", loss, LOSSES)
         self._warn_of_bias()
         labels, nearest = self._estimate(loss, threads)

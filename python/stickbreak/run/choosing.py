@@ -79,7 +79,7 @@ def columns_for(data: Any, *, verbose: bool = True) -> Columns:
     Amounts share one `Gaussian`, which sees how they vary together, if there are ten rows or more for each of them, and
     at most 100. Amounts with missing values, and all amounts otherwise, have a `DiagonalGaussian`. Up to ten distinct
     whole numbers are categories, unless they look like counts: five or more from 0 on, whose frequencies have one peak
-    and fall below a quarter of it. Missing values decide nothing. Constant columns stay and say nothing about clusters.
+    and fall below a quarter of it. Missing values decide nothing. Constant columns stay, without effect.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ def _of_words(title: str | int, values: NDArray[Any]) -> tuple[Part, str, str]:
     n, n_distinct = len(words), len(distinct)
     holds = _levels(distinct, len(values) - n)
     if n_distinct == 1:
-        return "category", holds, "constant text, which says nothing about clusters"
+        return "category", holds, "constant text: no information about clusters"
     if all(_DATE.fullmatch(word.strip()) for word in distinct):
         return "refused", holds, "dates or times, as text"
     is_long = sum(map(len, words)) >= _LONG_TEXT * n
@@ -259,9 +259,9 @@ def _of_numbers(title: str | int, values: NDArray[np.float64], *, is_frame: bool
         # `fit` names the first of them.
         return "amount", holds, "numbers, some infinite"
     if len(distinct) == 0:
-        return "amount", "no value", "no value, so it says nothing"
+        return "amount", "no value", "no value: no information about clusters"
     if len(distinct) == 1:
-        return "amount", holds, "constant, which says nothing about clusters"
+        return "amount", holds, "constant: no information about clusters"
     # Larger ones share their float64 and are no levels.
     is_frame = is_frame and bool((abs(distinct) <= _LARGEST_LEVEL).all())
     if len(distinct) == 2 and distinct.tolist() != [0.0, 1.0] and len(found) >= 2 * _ROWS_OF_LEVEL and is_frame:

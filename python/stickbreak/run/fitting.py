@@ -61,6 +61,7 @@ def fit(
     seed: int = 0,
     threads: int | None = None,
     sample_weight: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
     missing: str = "error",
     progress: bool | None = None,
     callbacks: Iterable[Callable[[Record], object]] = (),
@@ -144,6 +145,10 @@ def fit(
         each other.
     sample_weight : array_like of shape (n,), optional
         Row weights, at least 0, with a sum from 1e-100 to 1e12. A row of weight 2 counts as two equal rows.
+    exposure : array_like of shape (n,), optional
+        The exposure of each row, above 0, for `Poisson` and `NegativeBinomial`: a library size, or a time at risk. It
+        becomes a last column of the rows, which the components of the fit have too. Methods of the fit that read rows
+        have the same argument. Or give the likelihood the column of `data` that holds it, or "total".
     missing : {"error", "marginalize"}
         What to do with missing values (NaN): raise an error, or use the values that a row has. The latter is exact for
         `DiagonalGaussian`, `SphericalGaussian` with ``base="conjugate"``, `KnownCovarianceGaussian`, `Bernoulli`,
@@ -237,7 +242,15 @@ def run_fit(
     threads = checks.threads(given["threads"])
     file = checkpoint_file(given["checkpoint"], "fit", seeds)
     with file or nullcontext():
-        rows = read(data, model, init=given["init"], file=file, minimum=model._min_rows, may_miss=marginalizes)
+        rows = read(
+            data,
+            model,
+            init=given["init"],
+            file=file,
+            minimum=model._min_rows,
+            may_miss=marginalizes,
+            exposure=given["exposure"],
+        )
         model = rows.placed(model)
         chosen = _algorithm(algorithm, model, in_blocks=rows.n_rows is None)
         chosen._check_model(model)
@@ -305,7 +318,7 @@ def _with_remarks(
     )
     sample = rows.look()
     of_rows = advising.of_rows(sample, model.likelihood, rows.names)
-    of_counts = advising.of_overdispersed(sample, found) if isinstance(found, Fit) else ()
+    of_counts = advising.of_counts(sample, found) if isinstance(found, Fit) else ()
     remarks = (*(advice for advice in of_run if advice is not None), *of_rows, *of_counts)
     return fit_of(state, **rows.legend, remarks=remarks) if remarks else found
 

@@ -29,6 +29,7 @@ class SeedOptions(OfAnyFit, total=False):
     """Arguments that `stability` passes on to every fit."""
 
     sample_weight: ArrayLike | None
+    exposure: ArrayLike | None
 
 
 class FoldOptions(OfAnyFit, total=False):
@@ -42,4 +43,5 @@ class FitOptions(FoldOptions, total=False):
 
     seed: int
     sample_weight: ArrayLike | None
+    exposure: ArrayLike | None
     checkpoint: Checkpoint | None

@@ -82,5 +82,8 @@ def sample_prior(model: Mixture, n: int, *, n_columns: int | None = None, seed: 
     number = checks.integer("n", n, minimum=1, maximum=2**32 - 2)
     columns = None if n_columns is None else checks.integer("n_columns", n_columns, minimum=1, or_else=["None"])
     model = model._placed(model.likelihood._own_names(), columns or 0)
+    if getattr(model.likelihood, "exposure", None) is not None:
+        reason = "the exposures of rows are known from data alone"
+        raise checks.not_supported("exposure", "sample_prior with an exposure", reason, "exposure=None")
     likelihood, process = model.likelihood._to_core(), model.process._to_core()
     return PriorSample(*_core.sample_prior(likelihood, process, number, columns, checks.seed(seed)))

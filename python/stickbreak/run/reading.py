@@ -1,7 +1,7 @@
 """The data of a run: rows in the form that the core reads, with the names of their columns."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -9,14 +9,19 @@ from numpy.typing import NDArray
 
 from stickbreak import checks
 from stickbreak.errors import InvalidArgument
-from stickbreak.io import arrays, names, streams
+from stickbreak.io import arrays, exposures, names, streams
 from stickbreak.io.levels import Levels, coded
+from stickbreak.model.counts import NegativeBinomial, Poisson
+from stickbreak.model.likelihoods import Likelihood
+from stickbreak.model.mixture import Mixture
 from stickbreak.model.model import Model
 from stickbreak.result import advising
 from stickbreak.result.fitted import Fitted
 from stickbreak.run.checkpoints import CheckpointFile
 
 ModelT = TypeVar("ModelT", bound=Model)
+# The parameter that may be the position of a column.
+_PLACE = ("exposure", int)
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,14 +36,14 @@ class Given:
         The names of the columns.
     levels : tuple
         The levels of the columns.
-    sizes : tuple
-        The number of levels of each column of codes, if known; empty without levels.
+    likelihood : Likelihood
+        That of the model, with its columns by position and the numbers of their levels.
     """
 
     source: arrays.Rows | streams.Stream
     names: names.Names | None
     levels: Levels
-    sizes: tuple[int | None, ...]
+    likelihood: Likelihood
 
     @property
     def for_core(self) -> arrays.Rows | arrays.BlockSource:
@@ -57,7 +62,7 @@ class Given:
 
     def placed(self, model: ModelT) -> ModelT:
         """Return the model with the positions of the columns that it names, and the number of their levels."""
-        return model._placed(self.names, self.n_columns)._with_levels(self.sizes)
+        return replace(model, likelihood=self.likelihood) if isinstance(model, Mixture) else model
 
     @property
     def legend(self) -> dict[str, Any]:
@@ -88,8 +93,11 @@ def read(
     file: CheckpointFile | None,
     minimum: int,
     may_miss: bool = False,
+    exposure: object = None,
 ) -> Given:
     """Return the data with their columns in the order of a checkpoint, or otherwise of a fit to start from.
+
+    An `exposure` of each row becomes a last column.
 
     Raises
     ------
@@ -99,10 +107,11 @@ def read(
         They have other columns than the checkpoint.
     """
     kept, levels = (None, ()) if file is None else file.read_names()
-    expected = init.column_names if kept is None and isinstance(init, Fitted) else kept
-    levels = init._levels if not levels and isinstance(init, Fitted) else levels
+    expected = kept
+    if kept is None and isinstance(init, Fitted):
+        expected, levels = init.column_names, levels or init._levels
     try:
-        given, is_reordered = _read(data, model, (expected, levels), minimum, may_miss)
+        given, is_reordered = _read(data, model, (expected, levels), minimum, may_miss, exposure)
         if is_reordered and expected is not None:
             check_order(model, expected)
     except InvalidArgument as error:
@@ -114,7 +123,8 @@ def read(
 
 def check_order(model: Model, expected: names.Names) -> None:
     """Refuse to reorder columns if parameters of the likelihood refer to single columns."""
-    given = [key for key, value in model.likelihood._parameters().items() if isinstance(value, np.ndarray)]
+    parameters = model.likelihood._parameters().items()
+    given = [key for key, value in parameters if isinstance(value, np.ndarray) or (key, type(value)) == _PLACE]
     if given:
         found = f"a table with its columns in another order, to which `{given[0]}` of the likelihood belongs"
         allowed = f"a table with its columns in the order {names.shown(expected)}"
@@ -122,11 +132,49 @@ def check_order(model: Model, expected: names.Names) -> None:
 
 
 def _read(
-    data: object, model: Model, known: tuple[names.Names | None, Levels], minimum: int, may_miss: bool
+    data: object,
+    model: Model,
+    known: tuple[names.Names | None, Levels],
+    minimum: int,
+    may_miss: bool,
+    exposure: object,
 ) -> tuple[Given, bool]:
-    stream = streams.stream(data, model.likelihood, *known, may_miss=may_miss)
+    likelihood, kind = model.likelihood, type(model.likelihood)
+    if exposure is not None:
+        _check_takes_exposure(likelihood)
+        known = (exposures.without(known[0]), known[1][:-1])
+    stream = streams.stream(data, likelihood, *known, may_miss=may_miss)
     if stream is not None:
-        return Given(stream, stream.names, stream.levels, stream.sizes), stream.is_reordered
-    found = coded(data, "data", model.likelihood, *known, learn=True)
-    rows = arrays.rows(found.data, "data", likelihood=type(model.likelihood), minimum=minimum)
-    return Given(rows, found.names, found.levels, found.sizes), found.order is not None
+        if exposure is not None:
+            reason = "the rows of a block have no numbers"
+            allowed = f"a column of the data, {kind.__name__}(exposure=...)"
+            raise checks.not_supported("exposure", "an exposure for data that are read in blocks", reason, allowed)
+        placed = _placed(likelihood, stream.names, stream.n_columns, stream.sizes)
+        return Given(stream, stream.names, stream.levels, placed), stream.is_reordered
+    found = coded(data, "data", likelihood, *known, learn=True)
+    rows = arrays.rows(found.data, "data", likelihood=kind, minimum=minimum)
+    if exposure is None:
+        placed = _placed(likelihood, found.names, rows.shape[1], found.sizes)
+        return Given(rows, found.names, found.levels, placed), found.order is not None
+    placed = replace(likelihood, exposure=rows.shape[1])  # type: ignore[call-arg]
+    given = Given(exposures.appended(rows, exposure), exposures.with_name(found.names), found.levels, placed)
+    return given, found.order is not None
+
+
+def _placed(
+    likelihood: Likelihood, columns: names.Names | None, n_columns: int, sizes: tuple[int | None, ...]
+) -> Likelihood:
+    """Return the likelihood with the positions of the columns that it names, and the numbers of their levels."""
+    # The levels may be those of a fit to start from, which is refused later if it has other columns.
+    return likelihood._placed(columns, n_columns)._with_levels(sizes if len(sizes) == n_columns else ())
+
+
+def _check_takes_exposure(likelihood: Likelihood) -> None:
+    """Refuse exposures for a likelihood that has none, or has its own."""
+    kind = type(likelihood).__name__
+    if not isinstance(likelihood, Poisson | NegativeBinomial):
+        reason = "it has no exposure"
+        raise checks.not_supported("exposure", f"an exposure for {kind}", reason, "Poisson or NegativeBinomial")
+    if likelihood.exposure is not None:
+        allowed = f"None for {kind}(exposure={likelihood.exposure!r}), which has the exposures"
+        raise checks.invalid_argument("exposure", "given twice", allowed)

@@ -53,6 +53,7 @@ def sample(
     thin: int = 1,
     init: str | ArrayLike | Fit | None = None,
     keep_rows: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
     seed: int = 0,
     threads: int | None = None,
     progress: bool | None = None,
@@ -107,6 +108,8 @@ def sample(
         Positions of rows, each at most once. The trace keeps the labels of these rows only; sizes of clusters count all
         rows. 1,000 draws of a million rows take 4 GB for each chain. Without the labels of all rows a trace has no
         predictions, densities or parameters. Default: all rows.
+    exposure : array_like of shape (n,), optional
+        The exposure of each row, as in `fit`.
     seed : int
         Decides every random choice; 0 to 2**64 - 1.
     threads : int, optional
@@ -183,16 +186,20 @@ def sample(
     if progress is not None:
         progress = checks.flag("progress", progress)
     functions = checked_callbacks(callbacks)
+
+    def predict(fit: Fit, threads: int | None) -> NDArray[np.int64]:
+        return fit.predict(data, exposure=exposure, threads=threads)
+
     with checkpoint_file(checkpoint, "sample", [plan["seed"]]) or nullcontext() as file:
-        given = read(data, model, init=init, file=file, minimum=1)
+        given = read(data, model, init=init, file=file, minimum=1, exposure=exposure)
         model = given.placed(model)
         rows = own_rows(given, "data", copy=not chosen._in_place)
         kept = None if keep_rows is None else distinct(keep_rows, "keep_rows", rows.shape[0])
         plan["keep_rows"] = None if kept is None else kept.astype(np.uint32)
         _core.check_model(model.likelihood._to_core(), model.process._to_core())
-        start = _default_start(chosen) if init is None else _start(init, rows, data)
+        start = _default_start(chosen) if init is None else _start(init, rows, predict)
         resumed = None if file is None else file.read(rows.shape[0])
-        likelihood, start, fit = _estimated(model, data, rows, start, given, plan)
+        likelihood, start, fit = _estimated(model, rows, start, given, plan, predict)
         if init is None and isinstance(chosen, BlockedGibbs) and chosen.truncation and not isinstance(start, str):
             start = _core.cut_to_clusters(start.astype(np.uint32), chosen.truncation)
         room = _room(plan["chains"], plan["draws"], rows.shape[0] if kept is None else len(kept))
@@ -237,7 +244,12 @@ def _warn_of_truncation(last_tenth: tuple[int, ...]) -> None:
 
 
 def _estimated(
-    model: Mixture, data: ArrayLike, rows: arrays.Rows, start: Start, given: Given, plan: ChainPlan
+    model: Mixture,
+    rows: arrays.Rows,
+    start: Start,
+    given: Given,
+    plan: ChainPlan,
+    predict: Callable[[Fit, int | None], NDArray[np.int64]],
 ) -> tuple[tuple[str, dict[str, Any]], Start, _core.FitState | None]:
     """Return the likelihood with all parameters, the start, and the fit that either of them came from."""
     own, process = model.likelihood._to_core(), model.process._to_core()
@@ -249,7 +261,7 @@ def _estimated(
     if from_fit:
         # All rows are equal if there is no fit.
         found = None if fit is None else Fit(fit, **given.legend)
-        start = "single" if found is None else found.predict(data, threads=plan["threads"])
+        start = "single" if found is None else predict(found, plan["threads"])
     return likelihood, start, fit
 
 
@@ -278,14 +290,14 @@ def _default_start(sampler: Sampler) -> str:
     return "ibhc" if isinstance(sampler, TreeGuided) else "single"
 
 
-def _start(init: object, rows: arrays.Rows, data: ArrayLike) -> Start:
+def _start(init: object, rows: arrays.Rows, predict: Callable[[Fit, int | None], NDArray[np.int64]]) -> Start:
     if isinstance(init, str):
         return checks.word("init", init, _STARTS, or_else=("labels of shape (n,)", "a Fit"))
     if isinstance(init, Fit):
         if init._state.dimension != rows.shape[1]:
             found = f"a fit with D = {init._state.dimension}"
             raise checks.invalid_argument("init", found, f"a fit with D = {rows.shape[1]}, as in the data")
-        return init.predict(data)
+        return predict(init, None)
     allowed = " or ".join([*map(repr, _STARTS), "labels of shape (n,)", "a Fit"])
     return arrays.labels(arrays.numeric(init, "init", allowed), "init", rows.shape[0])
 

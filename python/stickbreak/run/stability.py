@@ -119,17 +119,20 @@ def stability(
             found = fit(model, X, algorithm, seed=each, **options)
             if found.stop_reason.value == "interrupted":
                 raise KeyboardInterrupt
-            ended.append((found, found.predict(X, threads=options.get("threads"))))
+            labels = found.predict(X, exposure=options.get("exposure"), threads=options.get("threads"))
+            ended.append((found, labels))
     except KeyboardInterrupt:
         if len(ended) < 2:
             raise
-    fits, labels = zip(*ended, strict=True)
+    fits, all_labels = zip(*ended, strict=True)
     objectives = np.array([found.objective for found in fits])
     best = objectives.tolist().index(objectives.max())
-    ari = np.array([[agreement.adjusted_rand(one, other) for other in labels] for one in labels])
-    others = [other for index, other in enumerate(labels) if index != best]
-    shares = np.array([agreement.together(labels[best], other, fits[best].n_components) for other in others])
-    joint, _ = partitioning.estimate(np.array(labels, dtype=np.int32), "vi", seed=first, threads=options.get("threads"))
+    ari = np.array([[agreement.adjusted_rand(one, other) for other in all_labels] for one in all_labels])
+    others = [other for index, other in enumerate(all_labels) if index != best]
+    shares = np.array([agreement.together(all_labels[best], other, fits[best].n_components) for other in others])
+    joint, _ = partitioning.estimate(
+        np.array(all_labels, dtype=np.int32), "vi", seed=first, threads=options.get("threads")
+    )
     return Stability(seeds[: len(fits)], objectives, ari, shares.mean(axis=0), fits[best], joint)
 
 

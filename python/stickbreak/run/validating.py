@@ -18,7 +18,7 @@ from stickbreak.run.fitting import fit
 from stickbreak.run.options import FitOptions, FoldOptions
 
 # Arguments of `fit` that refer to all rows.
-_OF_ALL_ROWS = ("sample_weight", "init", "checkpoint")
+_OF_ALL_ROWS = ("sample_weight", "exposure", "init", "checkpoint")
 _ALLOWED = "a Mixture, or a dict of them by name"
 
 
@@ -47,7 +47,7 @@ def cross_validate(
         Decides the assignment of rows to folds, and is the `seed` of every fit.
     **options
         Further arguments of `fit`, such as `n_components`, `n_init` or `threads`. Not allowed are `sample_weight`,
-        `init` and `checkpoint`, which refer to all rows.
+        `exposure`, `init` and `checkpoint`, which refer to all rows; exposures may be a column of `X`.
 
     Returns
     -------

@@ -98,6 +98,8 @@ VARIANTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
         {"mean_precision": lambda rng, setting: positive_definite(rng, setting.dimension) / setting.spread**2},
     ),
     "Multinomial": ({}, {"coefficient": False}),
+    "NegativeBinomial": ({}, {"exposure": "total"}),
+    "Poisson": ({}, {"exposure": "total"}),
 }
 
 

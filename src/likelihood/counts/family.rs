@@ -8,6 +8,7 @@ use crate::data::{Allowed, Moments, Needs, RowBlock};
 use crate::error::Result;
 use crate::laws::{ColumnLaw, Law};
 use crate::likelihood::capabilities::no_laws;
+use crate::likelihood::counts::exposures::{Exposures, fold, refused};
 use crate::likelihood::counts::repeats::Repeats;
 use crate::likelihood::counts::rising::Risings;
 use crate::likelihood::counts::tally::{LEAST, Tallied, Tally};
@@ -45,8 +46,12 @@ pub trait CountFamily: FromParameters + Debug + Send + Sync + 'static {
     /// Whether all values are 0 or 1.
     const FLAGS: bool = false;
 
-    /// How many columns of the data its columns stand for.
+    /// How many columns of counts its columns stand for.
     fn repeats(&self) -> Repeats;
+    /// The exposures of rows, by which the constants of terms are multiplied.
+    fn exposures(&self) -> Option<Exposures> {
+        None
+    }
     /// See [`Conjugate::log_marginal`].
     fn log_marginal(&self, component: Tallied<'_>) -> f64;
     /// See [`Scores::divergence_from_prior`].
@@ -170,14 +175,18 @@ impl<M: CountFamily> Counts<M> {
 
     /// The form of sparse rows in which each slope follows from the sum of its column, if the family has one.
     fn separate(&self) -> Option<&dyn Separate> {
-        if self.tally.missing || self.tally.codes.is_some() { None } else { self.family.separate() }
+        if self.tally.missing || self.tally.codes.is_some() || self.tally.exposure.is_some() {
+            return None;
+        }
+        self.family.separate()
     }
 
-    /// The terms of columns that stand for several ones.
+    /// The terms of columns that stand for several ones, and of exposures.
     fn repeated(&self, mut packed: Vec<ColumnTerms>) -> Vec<ColumnTerms> {
         let repeats = self.family.repeats();
         for ColumnTerms { columns, .. } in &mut packed {
             columns.iter_mut().enumerate().for_each(|(column, term)| term.constant *= repeats.of(column));
+            fold(self.tally.exposure, columns);
         }
         packed
     }
@@ -229,7 +238,8 @@ impl<M: CountFamily> FromParameters for Counts<M> {
     fn build(parameters: &Parameters, frame: Frame) -> Result<Self> {
         let tally = Tally::new(frame.origin.len(), frame.missing);
         let family = M::build(parameters, frame.clone())?;
-        Ok(Self { tally: Tally { codes: family.codes(), ..tally }, family, frame })
+        let exposure = family.exposures().and_then(Exposures::source);
+        Ok(Self { tally: Tally { codes: family.codes(), exposure, ..tally }, family, frame })
     }
 
     fn allowed(parameters: &Parameters) -> Result<Allowed> {
@@ -420,6 +430,9 @@ impl<M: CountFamily> ParameterDraws for Counts<M> {
 /// Only for a family with [`CountFamily::of_columns`].
 impl<M: CountFamily> Laws for Counts<M> {
     fn law(&self, component: Sufficient<'_>, estimate: Option<Estimate>) -> Result<Law> {
+        if self.tally.exposure.is_some() {
+            return Err(refused("the density of some columns"));
+        }
         let columns = self.family.of_columns().ok_or_else(no_laws)?;
         Ok(Law::Columns(columns.laws(self.tally.of(component), estimate)))
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::data::RowBlock;
+use crate::data::{Exposure, RowBlock};
 use crate::error::{Error, Result};
 use crate::parameters::Value;
 use crate::real::Plain;
@@ -21,12 +21,14 @@ pub struct Tally {
     pub missing: bool,
     /// How codes become flags, for rows of codes. Their sums already count the present values.
     pub codes: Option<Codes>,
+    /// Where rows have their exposures.
+    pub exposure: Option<Exposure>,
 }
 
 impl Tally {
     /// A tally of `dimension` columns.
     pub fn new(dimension: usize, missing: bool) -> Self {
-        Self { origin: vec![0.0; dimension], missing, codes: None }
+        Self { origin: vec![0.0; dimension], missing, codes: None, exposure: None }
     }
 
     /// The number of sums.
@@ -118,7 +120,8 @@ impl Tally {
     /// The statistics of a component by column.
     pub fn of<'a>(&self, component: Sufficient<'a>) -> Tallied<'a> {
         let (sums, counts) = component.statistics.split_at(self.n_sums());
-        Tallied { count: component.count, sums, counts }
+        let size = self.exposure.map_or(component.count, |exposure| exposure.of_row(sums));
+        Tallied { count: component.count, size, exposures: self.exposure.and_then(Exposure::column), sums, counts }
     }
 }
 
@@ -127,6 +130,10 @@ impl Tally {
 pub struct Tallied<'a> {
     /// Number of rows.
     count: f64,
+    /// Sum of the exposures of the rows; their number if they have none.
+    size: f64,
+    /// The column of exposures.
+    exposures: Option<usize>,
     /// Sums by column as stored, (D,). Rounding may have left some below zero.
     pub sums: &'a [f64],
     /// Number of rows with a value, by column; empty if no values are missing.
@@ -136,7 +143,7 @@ pub struct Tallied<'a> {
 impl<'a> Tallied<'a> {
     /// A subset of the sums, without counts by column.
     pub fn part(self, range: Range<usize>) -> Self {
-        Tallied { count: self.count, sums: &self.sums[range], counts: &[] }
+        Tallied { sums: &self.sums[range], counts: &[], ..self }
     }
 
     /// Number of rows.
@@ -144,17 +151,30 @@ impl<'a> Tallied<'a> {
         self.count.max(0.0)
     }
 
+    /// Sum of the exposures of the rows; their number if they have none.
+    pub fn size(self) -> f64 {
+        self.size.max(0.0)
+    }
+
+    /// The exposure of an average row; `None` without rows.
+    pub fn mean_exposure(self) -> Option<f64> {
+        (self.count > 0.0 && self.size > 0.0).then(|| self.size / self.count)
+    }
+
     /// Whether no value is missing.
     pub fn has_all(self) -> bool {
         self.counts.is_empty()
     }
 
-    /// Count and sum of a column, clamped at zero against rounding.
+    /// Size and sum of a column, clamped at zero against rounding. A column of exposures has no counts.
     pub fn column(self, column: usize) -> (f64, f64) {
-        (self.counts.get(column).copied().unwrap_or(self.count).max(0.0), self.sums[column].max(0.0))
+        if self.exposures == Some(column) {
+            return (0.0, 0.0);
+        }
+        (self.counts.get(column).copied().unwrap_or(self.size).max(0.0), self.sums[column].max(0.0))
     }
 
-    /// Count and sum of every column.
+    /// Size and sum of every column.
     pub fn columns(self) -> impl Iterator<Item = (f64, f64)> + use<'a> {
         (0..self.sums.len()).map(move |column| self.column(column))
     }

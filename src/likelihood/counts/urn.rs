@@ -11,7 +11,7 @@ use crate::suffstats::Sufficient;
 impl<M: CountFamily> Counts<M> {
     /// The family, if rows without missing values join clusters by rising factorials.
     fn risings(&self) -> Option<&dyn Risings> {
-        self.family.risings().filter(|_| !self.tally.missing)
+        self.family.risings().filter(|_| !self.tally.missing && self.tally.exposure.is_none())
     }
 }
 

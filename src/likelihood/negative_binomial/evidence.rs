@@ -1,10 +1,12 @@
 //! Estimation of the base measures of overdispersed counts by evidence (mathematics 10.4).
 
+use crate::data::Counted;
 use crate::likelihood::Given;
 use crate::likelihood::counts::Tallied;
 use crate::likelihood::evidence::{GUARD, maximum_at};
 use crate::likelihood::gamma_evidence::SHAPES;
-use crate::likelihood::negative_binomial::{Chance, Dispersed};
+use crate::likelihood::negative_binomial::Dispersed;
+use crate::likelihood::negative_binomial::chance::Chance;
 use crate::parallel::{blocks, map};
 use crate::parameters::{Parameters, Value, vector};
 use crate::registry::Range;
@@ -12,7 +14,8 @@ use crate::special::{digamma, digamma_difference};
 
 /// Number of columns whose parameters one task estimates.
 const COLUMNS: usize = 64;
-/// Range of estimated dispersions. Beyond it counts are Poisson counts, as far as a bound can tell.
+/// Range of estimated dispersions, for rows of exposure 1. Beyond it counts are Poisson counts, as far as a bound can
+/// tell.
 const DISPERSIONS: Range = Range::closed(1e-3, 1e6);
 
 impl Dispersed {
@@ -20,9 +23,12 @@ impl Dispersed {
     pub(super) fn estimated(&self, components: &[Tallied<'_>], start: &Self, given: &Given<'_>) -> Parameters {
         let mut found = given.parameters.clone();
         let (mut columns, mut rate) = (self.columns.clone(), self.rate);
-        let d = columns.len();
+        let (d, usual) = (columns.len(), self.exposures.mean());
         if given.is_free("shape") {
             let shapes = by_column(d, |column| {
+                if self.exposures.column() == Some(column) {
+                    return 1.0;
+                }
                 let start = (start.columns[column].a, start.rate);
                 Self::best_shape(columns[column], start, rate, &Self::cells(components, column))
             });
@@ -30,17 +36,18 @@ impl Dispersed {
             found = found.with([("shape", vector(shapes))]);
         }
         if given.is_free("shape") && given.is_free("rate") {
-            let factor = Self::best_factor(&columns, start, rate, components);
-            for prior in &mut columns {
-                (prior.a, prior.b) = (factor * prior.a, factor * prior.b);
+            let factor = self.best_factor(&columns, start, rate, components);
+            for (column, prior) in columns.iter_mut().enumerate() {
+                prior.a *= if self.exposures.column() == Some(column) { 1.0 } else { factor };
+                prior.b *= factor;
             }
             rate *= factor;
             found = found.with([("shape", vector(columns.iter().map(|prior| prior.a).collect()))]);
         }
         if given.is_free("rate") {
-            let guard: f64 = start.columns.iter().map(|prior| prior.a / start.rate).sum();
-            let shapes: f64 = columns.iter().map(|prior| prior.a).sum();
-            rate = maximum_at(rate, SHAPES, |rate| {
+            let guard: f64 = self.repeats.sum(start.columns.iter().map(|prior| prior.a / start.rate));
+            let shapes: f64 = self.repeats.sum(columns.iter().map(|prior| prior.a));
+            rate = maximum_at(rate, SHAPES.times(usual), |rate| {
                 let of_column = |column: usize| {
                     let Chance { a, dispersion, .. } = columns[column];
                     let of_prior = digamma_difference(dispersion * rate, a);
@@ -50,7 +57,7 @@ impl Dispersed {
                     };
                     dispersion * components.iter().map(gain).sum::<f64>()
                 };
-                by_column(d, of_column).iter().sum::<f64>() + GUARD * (shapes / rate - guard)
+                self.repeats.sum(by_column(d, of_column).into_iter()) + GUARD * (shapes / rate - guard)
             });
             for prior in &mut columns {
                 prior.b = prior.dispersion * rate;
@@ -60,9 +67,14 @@ impl Dispersed {
         if let (true, Some(values)) = (given.is_free("dispersion"), &self.values) {
             let mass: f64 = components.iter().map(|component| component.n_rows()).sum();
             let times = if values.mass > 0.0 { mass / values.mass } else { 0.0 };
+            let range = DISPERSIONS.times(usual.recip());
             let dispersions = by_column(d, |column| {
+                if self.exposures.column() == Some(column) {
+                    return columns[column].dispersion;
+                }
                 let cells = Self::cells(components, column);
-                Self::best_dispersion(columns[column], rate, &cells, values.column(column), times)
+                let (counts, from) = (values.column(column), columns[column]);
+                Self::best_dispersion(from, range, rate, &cells, counts, times)
             });
             found = found.with([("dispersion", vector(dispersions))]);
         }
@@ -82,8 +94,9 @@ impl Dispersed {
 
     /// The factor of all shapes and of the rate that maximises the evidence. Updates one by one approach it slowly,
     /// because it changes no prior mean.
-    fn best_factor(columns: &[Chance], start: &Self, rate: f64, components: &[Tallied<'_>]) -> f64 {
-        let shapes = columns.iter().map(|prior| prior.a).chain([rate]);
+    fn best_factor(&self, columns: &[Chance], start: &Self, rate: f64, components: &[Tallied<'_>]) -> f64 {
+        let shapes = self.columns_of_counts().map(|(column, _)| columns[column].a);
+        let shapes = shapes.chain([rate / self.exposures.mean()]);
         let (least, most) = shapes.fold((f64::MAX, 0.0_f64), |(least, most), a| (least.min(a), most.max(a)));
         let range = Range::closed((SHAPES.least / least).min(1.0), (SHAPES.greatest / most).max(1.0));
         maximum_at(1.0, range, |factor| {
@@ -102,20 +115,30 @@ impl Dispersed {
                 let guard = a * of_shape + a - rate * first / first_rate;
                 components.iter().map(gain).sum::<f64>() + GUARD * guard
             };
-            by_column(columns.len(), of_column).iter().sum()
+            self.repeats.sum(by_column(columns.len(), of_column).into_iter())
         })
     }
 
     /// The dispersion of a column that maximises the evidence, given its counts, which have the mass of the components
     /// `times` over.
-    fn best_dispersion(prior: Chance, rate: f64, cells: &[(f64, f64)], counts: &[(f64, f64)], times: f64) -> f64 {
-        maximum_at(prior.dispersion.clamp(DISPERSIONS.least, DISPERSIONS.greatest), DISPERSIONS, |dispersion| {
+    fn best_dispersion(
+        prior: Chance,
+        range: Range,
+        rate: f64,
+        cells: &[(f64, f64)],
+        counts: &[Counted],
+        times: f64,
+    ) -> f64 {
+        maximum_at(prior.dispersion.clamp(range.least, range.greatest), range, |dispersion| {
             let of_prior = rate * digamma_difference(dispersion * rate, prior.a);
             let gain = |(n, s): &(f64, f64)| {
                 let rows = rate + n;
                 of_prior - rows * digamma_difference(dispersion * rows, prior.a + s)
             };
-            let of_rows: f64 = counts.iter().map(|(x, mass)| mass * digamma_difference(dispersion, *x)).sum();
+            let of_entry = |&Counted { count, exposure, mass }: &Counted| {
+                mass * exposure * digamma_difference(dispersion * exposure, count)
+            };
+            let of_rows: f64 = counts.iter().map(of_entry).sum();
             cells.iter().map(gain).sum::<f64>() + times * of_rows
         })
     }

@@ -115,6 +115,15 @@ pub fn words(process: Named, n: usize, sparse: bool) -> Target {
     target(likelihood, process, &CsrRows::new(table, 4).expect("fits together"))
 }
 
+/// The first `n` rows of words, with exposures in place of the second column.
+fn counts_with_exposures(n: usize) -> Vec<f64> {
+    let mut values = WORDS[..4 * n].to_vec();
+    for (row, values) in values.chunks_exact_mut(4).enumerate() {
+        values[1] = 0.5 + 0.75 * row as f64;
+    }
+    values
+}
+
 /// One target for each remaining likelihood of the registry, with `n` rows.
 pub fn others(process: &Named, n: usize) -> Vec<Target> {
     let real = DenseRows::new(&POINTS[..2 * n], 2);
@@ -126,7 +135,11 @@ pub fn others(process: &Named, n: usize) -> Vec<Target> {
     // Two real columns, a count, and a code.
     let mixed: Vec<f64> = (0..n).flat_map(|row| [&POINTS[2 * row..][..2], &WORDS[4 * row..][..2]].concat()).collect();
     let blocks = Value::Text("Poisson 2; Gaussian 1 0; Categorical 3".to_owned());
-    let likelihoods: [(Named, &dyn Rows<f64>); 10] = [
+    let values: Vec<f64> = counts_with_exposures(n);
+    let with_exposures = DenseRows::new(&values[..], 4);
+    let exposures = || ("exposure", Value::Number(1.0));
+    let total = || ("exposure", Value::Text("total".to_owned()));
+    let likelihoods: [(Named, &dyn Rows<f64>); 14] = [
         (named("Columns", [("blocks", blocks)]), &DenseRows::new(&mixed[..], 4)),
         (named("ZeroMeanGaussian", [("dof", Value::Number(3.0)), ("scale", identity.clone())]), &real),
         (
@@ -147,6 +160,10 @@ pub fn others(process: &Named, n: usize) -> Vec<Target> {
         (named("Bernoulli", []), &DenseRows::new(&flags[..], 2)),
         (named("Poisson", []), &counts),
         (named("NegativeBinomial", []), &counts),
+        (named("Poisson", [total()]), &counts),
+        (named("NegativeBinomial", [total()]), &counts),
+        (named("Poisson", [exposures()]), &with_exposures),
+        (named("NegativeBinomial", [exposures()]), &with_exposures),
         (named("Categorical", []), &counts),
         (named("Multinomial", []), &counts),
     ];
