@@ -119,6 +119,18 @@ def test_comparison_is_sorted_and_says_what_was_estimated() -> None:
     assert sb.compare(list(fits.values())).index.tolist() == [list(fits).index(name) for name in table.index]
 
 
+def test_comparisons_list_what_was_estimated_by_block() -> None:
+    data = pd.DataFrame(rows(60, 2), columns=["x", "y"]).assign(n=np.arange(60) % 7, kind=np.arange(60) % 3)
+    blocks = {"n": sb.Poisson(), "x, y": sb.Gaussian(), "kind": sb.Categorical(pseudo_counts=0.5)}
+    model = sb.Mixture(likelihood=sb.Columns(blocks))
+    table = sb.compare([sb.fit(model, data, sb.Full(max_passes=3), n_components=k) for k in (1, 2)])
+    assert set(table["estimated"]) == {"shape, rate of n; mean_precision, dof, scale of x, y"}
+    model = sb.Mixture(likelihood=sb.Columns({(2,): sb.Poisson(), (1, 0): sb.SphericalGaussian()}))
+    fits = [sb.fit(model, data.to_numpy()[:, :3], sb.Full(max_passes=3), n_components=k) for k in (1, 2)]
+    assert sb.compare(fits)["estimated"].iloc[0].startswith("shape, rate of 2; ")
+    assert sb.compare(fits)["estimated"].iloc[0].endswith(" of 1, 0")
+
+
 def test_comparison_by_rows_held_out() -> None:
     X, new = rows(), rows(seed=1)
     fits = {k: sb.fit(GAUSSIAN, X, sb.Full(), n_components=k) for k in (1, 2, 3)}

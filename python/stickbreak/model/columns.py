@@ -149,8 +149,8 @@ class Columns(Likelihood):
         """Return the same likelihood with the names of its columns."""
         if names is None:
             return self
-        named = [(tuple(names[column] for column in block), part) for block, part in self._positions()]
-        return type(self)({block: part._named(block) for block, part in named})
+        named = [(_named_block(block, names), part) for block, part in self._positions()]
+        return type(self)({block: part._named(tuple(map(str, block))) for block, part in named})
 
     def _positions(self) -> list[tuple[tuple[int, ...], Likelihood]]:
         """Return the positions of the columns of each block, once it is placed, and its likelihood."""
@@ -179,20 +179,24 @@ class Columns(Likelihood):
         """Return the likelihood of each block by the names or the positions of its columns, separated by commas."""
         return {_title(block): part for block, part in self.blocks.items()}
 
+    def _parts(self, values: Mapping[str, Any]) -> list[tuple[tuple[int, ...], Likelihood, dict[str, Any]]]:
+        """Return the blocks, once they are placed: their columns, their likelihood, and their values by name."""
+        return [(block, part, _of_block(values, index)) for index, (block, part) in enumerate(self._positions())]
+
     def _part(self, values: Mapping[str, Any], column: int) -> tuple[Likelihood, dict[str, Any], int]:
         """Return the block of a column: its likelihood, its values by name, and the position of the column in it."""
-        for index, (block, part) in enumerate(self._positions()):
+        for block, part, own in self._parts(values):
             if column in block:
-                return part, _of_block(values, index), block.index(column)
+                return part, own, block.index(column)
         raise IndexError(column)
 
     def _nested(self, values: Mapping[str, Any], names: Names | None) -> dict[str, dict[str, Any]]:
         """Return values that the core names by blocks as a dict for each block, by the names of its columns."""
-        found: dict[str, dict[str, Any]] = {}
-        for index, (block, _) in enumerate(self._positions()):
-            own = _of_block(values, index)
-            found[_title(block if names is None else [names[column] for column in block])] = own
-        return found
+        return {_title(_named_block(block, names)): own for block, _, own in self._parts(values)}
+
+    def _listed(self, parameters: Sequence[str], names: Names | None) -> str:
+        blocks = self._parts(dict.fromkeys(parameters))
+        return "; ".join(f"{', '.join(own)} of {_title(_named_block(block, names))}" for block, _, own in blocks if own)
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self) or not isinstance(other, Columns):
@@ -264,6 +268,11 @@ def _quoted(column: str | int) -> str:
 
 def _title(columns: Iterable[str | int]) -> str:
     return ", ".join(map(str, columns))
+
+
+def _named_block(block: tuple[int, ...], names: Names | None) -> Block:
+    """Return the columns of a block by name, if they have names."""
+    return block if names is None else tuple(names[column] for column in block)
 
 
 def _key(block: Block) -> str | Block:

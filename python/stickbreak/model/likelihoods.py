@@ -65,6 +65,20 @@ class Likelihood(Specification):
         """Return values of parameters of components in the form that results show."""
         return dict(values)
 
+    def _parts(
+        self, values: Mapping[str, Any]
+    ) -> Sequence[tuple[tuple[int, ...] | None, "Likelihood", dict[str, Any]]]:
+        """Return the blocks: their columns (None for all), their likelihood, and their values by name."""
+        return [(None, self, dict(values))]
+
+    def _part(self, values: Mapping[str, Any], column: int) -> tuple["Likelihood", dict[str, Any], int]:
+        """Return the block of a column: its likelihood, its values by name, and the position of the column in it."""
+        return self, dict(values), column
+
+    def _listed(self, parameters: Sequence[str], names: Names | None) -> str:
+        """Return a text that lists parameters that the core names."""
+        return ", ".join(parameters)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Gaussian(Likelihood):

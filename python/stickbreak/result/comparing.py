@@ -63,9 +63,10 @@ def compare(fits: Iterable[Fitted] | Mapping[str, Fitted], *, held_out: ArrayLik
     pandas.DataFrame
         One row per fit, labelled by its name or position: "likelihood", "process", "n_components", "bound", "elbo" in
         nats, "gain" over the first fit of the table by `Fit.objective`, in nats (nan if bounds cannot be compared), and
-        "estimated", the estimated hyper-parameters, which raise the bound by some nats by themselves. With `held_out`
-        also "held_out", the mean log predictive density of these rows in nats, "difference", how much it exceeds that
-        of the first fit, and its "standard_error" over rows. Sorted by "held_out", else by the objective.
+        "estimated", the estimated hyper-parameters, which raise the bound by some nats by themselves; those of
+        `Columns` are listed by block, as in "shape of visits". With `held_out` also "held_out", the mean log predictive
+        density of these rows in nats, "difference", how much it exceeds that of the first fit, and its "standard_error"
+        over rows. Sorted by "held_out", else by the objective.
 
     Raises
     ------
@@ -109,7 +110,7 @@ def compare(fits: Iterable[Fitted] | Mapping[str, Fitted], *, held_out: ArrayLik
         "bound": [named[name].bound for name in order],
         "elbo": [named[name].elbo for name in order],
         "gain": [_gain(named[name], best) for name in order],
-        "estimated": [", ".join(named[name]._state.to_parts()[0].get("estimated", [])) for name in order],
+        "estimated": [_estimated(named[name]) for name in order],
     }
     if densities is not None:
         apart = [densities[name] - densities[order[0]] for name in order]
@@ -118,6 +119,11 @@ def compare(fits: Iterable[Fitted] | Mapping[str, Fitted], *, held_out: ArrayLik
         table["difference"] = [each.mean() for each in apart]
         table["standard_error"] = [float(((each - each.mean()) ** 2).sum() / (n - 1) / n) ** 0.5 for each in apart]
     return as_frame(table, "compare", index=order)
+
+
+def _estimated(fit: Fitted) -> str:
+    listed: str = fit._model.likelihood._listed(fit._state.to_parts()[0].get("estimated", []), fit.column_names)
+    return listed
 
 
 def _named(fits: object) -> dict[Any, Fitted]:

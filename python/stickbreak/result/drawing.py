@@ -129,8 +129,12 @@ class Drawing(Fitted):
         >>> bool(((low < [[-5], [5]]) == (high > [[-5], [5]])).all())
         True
         """
+        return self._weights_first(self._intervals(level, n, seed))
+
+    def _intervals(self, level: float, n: int, seed: int) -> dict[str, NDArray[np.float64]]:
+        """Return intervals as the core names them."""
         ends, n = probability(level), checks.integer("n", n, minimum=100)
-        return self._weights_first(_core.intervals(self._state, ends, n, checks.seed(seed)))
+        return _core.intervals(self._state, ends, n, checks.seed(seed))
 
     def _weights_first(self, found: dict[str, NDArray[np.float64]]) -> dict[str, Any]:
         weights: dict[str, Any] = {"weights": found.pop("weights")}

@@ -10,7 +10,6 @@ from stickbreak.errors import NotSupported
 from stickbreak.io import arrays, names
 from stickbreak.io.cells import Level
 from stickbreak.io.levels import shown
-from stickbreak.model.columns import Columns
 from stickbreak.model.counts import NegativeBinomial
 from stickbreak.model.likelihoods import Likelihood
 from stickbreak.result.fitted import Fitted
@@ -144,9 +143,7 @@ def _of_column(
 ) -> dict[str, NDArray[Any]]:
     """Return the entries of a column under a likelihood, given its point estimates as the core names them."""
     found: dict[str, NDArray[Any]] = {}
-    if isinstance(likelihood, Columns):
-        part, own, place = likelihood._part(estimates, column)
-        return _of_column(part, own, place, n_components)
+    likelihood, estimates, column = likelihood._part(estimates, column)
     for name, title in _TITLES.items():
         values = estimates.get(name)
         if values is not None and values.ndim == 2:
