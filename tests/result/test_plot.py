@@ -322,6 +322,7 @@ def test_axes_in_axes_out(fit: sb.Fit, trace: sb.Trace, tree: sb.Hierarchy, topi
         lambda ax: sb.plot.responsibilities(fit, X, ax=ax),
         lambda ax: sb.plot.means(fit, ax=ax),
         lambda ax: sb.plot.card(fit, 0, ax=ax),
+        lambda ax: sb.plot.profiles(fit, ax=ax),
         lambda ax: sb.plot.chains(trace, ax=ax),
         lambda ax: sb.plot.cluster_numbers(trace, ax=ax),
         lambda ax: sb.plot.similarity(trace, ax=ax),
@@ -355,6 +356,9 @@ WRONG: list[tuple[Callable[[sb.Fit], object], type[Exception], str]] = [
     (lambda fit: sb.plot.clusters(fit, X[:1]), sb.InvalidArgument, "X"),
     (lambda fit: sb.plot.density(fit, "colour"), sb.InvalidArgument, "column"),
     (lambda fit: sb.plot.density(fit, 1.5), sb.InvalidType, "column"),  # type: ignore[arg-type]
+    (lambda fit: sb.plot.density(fit, ["height"]), sb.InvalidArgument, "column"),
+    (lambda fit: sb.plot.density(fit, [0, "height"]), sb.InvalidArgument, "column"),
+    (lambda fit: sb.plot.profiles(fit, n_columns=0), sb.InvalidArgument, "n_columns"),
     (lambda fit: sb.plot.means(fit, 3), sb.InvalidArgument, "column"),
     (lambda fit: sb.plot.card(fit, 3), sb.InvalidArgument, "component"),
     (lambda fit: sb.plot.card(fit, 0, n_columns=0), sb.InvalidArgument, "n_columns"),
@@ -423,7 +427,7 @@ def test_a_constant_column_is_no_feature_of_a_card() -> None:
         fit = sb.fit(model, NOISE.assign(year=2007.0), sb.Full(), n_components=5)
     for component in range(fit.n_components):
         ax = sb.plot.card(fit, component)
-        assert ax.get_yticklabels()[-1].get_text() == "year: 2007 ± 0"
+        assert ax.get_yticklabels()[-1].get_text() == "year: 2007 ± 0 (all: 2007)"
         assert ax.patches[-1].get_width() == 0.0
         assert all(bar.get_width() != 0.0 for bar in ax.patches[:-1])
         assert len(sb.plot.card(fit, component, n_columns=3).patches) == 3

@@ -12,7 +12,8 @@ Every function draws into the given Axes, or into new ones, and returns them.
 """
 
 from stickbreak.plot.chains import autocorrelation, chains, cluster_numbers, similarity
-from stickbreak.plot.components import card, density, means
+from stickbreak.plot.components import card, means, profiles
+from stickbreak.plot.densities import density
 from stickbreak.plot.passes import bound, n_components
 from stickbreak.plot.rows import clusters, responsibilities
 from stickbreak.plot.trees import dendrogram
@@ -29,6 +30,7 @@ __all__ = [
     "density",
     "means",
     "n_components",
+    "profiles",
     "responsibilities",
     "similarity",
     "topic",

@@ -4,12 +4,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stickbreak import checks
 from stickbreak.errors import NotSupported
 from stickbreak.io import names
-from stickbreak.model.counts import NegativeBinomial
 from stickbreak.result.fit import Fit
 from stickbreak.result.topic_fit import TopicFit
 
@@ -27,8 +25,6 @@ INK, FAINT = "#222222", "#6B6B6B"
 _SPREAD = [3, 7, 5, 0, 4, 2, 8, 6, 1, 9]
 # Maximum number of components in a legend.
 _MOST_NAMED = 10
-# Relative rounding of a mean.
-_ROUNDING = 16.0 * np.finfo(np.float64).eps
 
 
 def colour(component: int) -> str:
@@ -77,56 +73,6 @@ def title(fit: Fit, position: int) -> str:
 def occupied(fit: Fit) -> list[int]:
     """Return the components with rows."""
     return np.flatnonzero(fit.counts >= 0.5).tolist()
-
-
-def moments(fit: Fit) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the means (K, D) and the covariances (K, D, D) of rows of the components, at `Fit.point_estimates`.
-
-    Raises
-    ------
-    NotSupported
-        Rows are codes, which have no meaningful means, or have exposures, on which their means depend.
-    """
-    if getattr(fit.model.likelihood, "exposure", None) is not None:
-        reason = "the means of rows depend on their exposures"
-        raise checks.not_supported("exposure", "this picture of a fit with an exposure", reason, "another picture")
-    found: dict[str, Any] = fit.point_estimates
-    dimension = fit._state.dimension
-    if "rate" in found:
-        mean, variance = found["rate"], found["rate"]
-    elif "probabilities" in found and found["probabilities"].ndim == 2:
-        mean, variance = found["probabilities"], found["probabilities"] * (1.0 - found["probabilities"])
-    elif "probabilities" in found:
-        name = type(fit.model.likelihood).__name__
-        raise checks.not_supported("fit", f"a fit of {name}", "codes have no means", "another picture")
-    else:
-        mean = found.get("mean", np.zeros((fit.n_components, dimension)))
-        if "covariance" in found:
-            return mean, found["covariance"]
-        known: Any = fit.model.likelihood
-        if isinstance(known, NegativeBinomial):
-            variance = known._variances(mean)
-        elif "variance" in found:
-            variance = found["variance"]
-        else:
-            return mean, np.broadcast_to(known.covariance, (fit.n_components, dimension, dimension))
-    spread = variance if variance.ndim == 2 else variance[:, None]
-    return mean, spread[:, :, None] * np.eye(dimension)
-
-
-def overall(fit: Fit) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the means and the standard deviations of all rows under the mixture, shape (D,) each.
-
-    The standard deviation is 0 if it is within the rounding of the means.
-    """
-    means, covariances = moments(fit)
-    weights = fit.weights / fit.weights.sum()
-    # Sums of differences: a weighted sum of equal values is rounded.
-    mean = means[0] + weights @ (means - means[0])
-    within = weights @ np.diagonal(covariances, axis1=1, axis2=2)
-    spread = np.sqrt(within + weights @ (means - mean) ** 2)
-    spread[spread <= _ROUNDING * abs(means).max(axis=0)] = 0.0
-    return mean, spread
 
 
 def legend(ax: "Axes", handles: "Sequence[Artist]", others: "Sequence[Artist]" = (), *, title: str = "") -> "Legend":

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import checks
 from stickbreak.io.arrays import SparseRows
-from stickbreak.plot import canvas
+from stickbreak.plot import canvas, quantities
 from stickbreak.result.drawing import probability
 from stickbreak.result.fit import Fit
 
@@ -36,7 +36,8 @@ def clusters(
         The rows. If there are more than 20,000, an evenly spaced subset is drawn.
     columns : sequence of two int or str, optional
         Two columns, by their positions or names. Default: both columns if there are two, otherwise the two leading
-        principal components of the complete rows of `X`, with each column divided by its standard deviation.
+        principal components of the complete rows of `X`, with each column divided by its standard deviation. Columns
+        of categories have no part in them.
     level : float
         The fraction of a Gaussian component's rows inside its ellipse, above 0 and below 1.
     ax : matplotlib.axes.Axes, optional
@@ -53,7 +54,7 @@ def clusters(
         An argument is not as described, the fit has one column, or fewer than two rows are complete and `columns` is
         not given.
     NotSupported
-        The fit is of codes, or matplotlib is not installed.
+        Columns hold codes, or matplotlib is not installed.
 
     Examples
     --------
@@ -67,15 +68,15 @@ def clusters(
     fit, outside = canvas.checked(fit), probability(level)
     share = outside[1] - outside[0]
     rows = dense(fit, X)
-    means, covariances = canvas.moments(fit)
     labels = fit.predict(rows)
-    centre, directions, titles = _directions(fit, rows, columns)
+    used, centre, directions, titles = _directions(fit, rows, columns)
+    means, covariances = quantities.moments(fit, used)
     drawn = canvas.axes(ax)
     from matplotlib.collections import PathCollection
     from matplotlib.patches import Ellipse
 
     some = canvas.thinned(len(rows), _MOST_POINTS)
-    points, labels = (rows[some] - centre) @ directions, labels[some]
+    points, labels = (rows[some][:, used] - centre) @ directions, labels[some]
     # The radius within which a pair of standard normal numbers lies with this probability.
     radius = (-2.0 * np.log1p(-share)) ** 0.5
     size = min(20.0, max(4.0, 12_000.0 / max(1, len(points))))
@@ -150,30 +151,41 @@ def dense(fit: Fit, X: ArrayLike) -> NDArray[Any]:
     return rows
 
 
+def two_columns(fit: Fit, argument: str, value: object) -> list[int]:
+    """Return the positions of two different columns, given by names or positions."""
+    allowed = "two different columns, by their positions or names"
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise checks.invalid_type(argument, checks.describe(value), allowed)
+    chosen = [canvas.column(fit, argument, each) for each in checks.items(argument, value, allowed)]
+    if len(set(chosen)) != 2 or len(chosen) != 2:
+        raise checks.invalid_argument(argument, checks.quote(str(list(value))), allowed)
+    return chosen
+
+
 def _directions(
     fit: Fit, rows: NDArray[Any], columns: Sequence[int | str] | None
-) -> tuple[NDArray[np.float64], NDArray[np.float64], tuple[str, str]]:
-    """Return the origin, the two directions (D, 2) onto which rows are projected, and their titles."""
-    dimension = rows.shape[1]
-    if dimension == 1:
+) -> tuple[list[int], NDArray[np.float64], NDArray[np.float64], tuple[str, str]]:
+    """Return the columns that are drawn, their origin, the directions (d, 2) of the picture, and their titles."""
+    if rows.shape[1] == 1:
         raise checks.invalid_argument("fit", "a fit of a single column", "a fit of at least two columns", "use density")
-    if columns is None and dimension > 2:
-        complete = rows[~np.isnan(rows).any(axis=1)].astype(np.float64)
-        if len(complete) < 2:
-            found = f"of shape {rows.shape} with {len(complete)} complete rows"
-            raise checks.invalid_argument("X", found, "at least two complete rows", "or choose two columns")
-        # Columns have their own units. Without scaling, the column with the largest numbers would dominate.
-        scales = complete.std(axis=0)
-        scales[scales == 0.0] = np.inf
-        axes = np.linalg.eigh(np.cov(complete / scales, rowvar=False))[1][:, ::-1][:, :2] / scales[:, None]
-        return complete.mean(axis=0), axes, ("first principal component", "second principal component")
-    allowed = "two different columns, by their positions or names"
-    if columns is None:
-        columns = (0, 1)
-    if isinstance(columns, str) or not isinstance(columns, Sequence):
-        raise checks.invalid_type("columns", checks.describe(columns), allowed)
-    chosen = [canvas.column(fit, "columns", each) for each in checks.items("columns", columns, allowed)]
-    if len(set(chosen)) != 2 or len(chosen) != 2:
-        raise checks.invalid_argument("columns", checks.quote(str(list(columns))), allowed)
-    titles = (canvas.title(fit, chosen[0]), canvas.title(fit, chosen[1]))
-    return np.zeros(dimension), np.eye(dimension)[:, chosen], titles
+    known = quantities.domains(fit)
+    numbers = [column for column, domain in enumerate(known) if domain != "codes"]
+    if columns is not None:
+        used = two_columns(fit, "columns", columns)
+    elif len(numbers) < 2:
+        first = next(column for column, domain in enumerate(known) if domain == "codes")
+        raise quantities.of_codes(fit, first)
+    else:
+        used = numbers
+    if len(used) == 2:
+        return used, np.zeros(2), np.eye(2), (canvas.title(fit, used[0]), canvas.title(fit, used[1]))
+    complete = rows[:, used]
+    complete = complete[~np.isnan(complete).any(axis=1)].astype(np.float64)
+    if len(complete) < 2:
+        found = f"of shape {rows.shape} with {len(complete)} complete rows"
+        raise checks.invalid_argument("X", found, "at least two complete rows", "or choose two columns")
+    # Columns have their own units. Without scaling, the column with the largest numbers would dominate.
+    scales = complete.std(axis=0)
+    scales[scales == 0.0] = np.inf
+    axes = np.linalg.eigh(np.cov(complete / scales, rowvar=False))[1][:, ::-1][:, :2] / scales[:, None]
+    return used, complete.mean(axis=0), axes, ("first principal component", "second principal component")
