@@ -2,6 +2,7 @@
 
 import os
 import runpy
+import shutil
 import sys
 import warnings
 from pathlib import Path
@@ -41,6 +42,8 @@ def test_page(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
         pytest.skip(f"no {', '.join(missing)} in STICKBREAK_DATA")
     if "STICKBREAK_DATA" in os.environ:
         monkeypatch.setenv("STICKBREAK_DATA", str(Path(os.environ["STICKBREAK_DATA"]).resolve()))
+    # The site runs pages in their folder, beside their data.
+    shutil.copytree(page.parent / "data", tmp_path / "data")
     monkeypatch.chdir(tmp_path)
     matplotlib.use("Agg")
     with warnings.catch_warnings():
