@@ -129,6 +129,29 @@ def test_profiles_have_all_components_and_groups_of_columns(fit: sb.Fit) -> None
     assert set(few) == {names[line] for line in np.argsort(-apart)[:2]}
 
 
+def test_profiles_of_many_components_have_the_largest() -> None:
+    init = np.arange(400) // 20
+    rows = RNG.normal(np.column_stack([init, init % 3]) * 9.0)
+    fit = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), rows, sb.Full(max_passes=1, tol=0.0), init=init)
+    ax = sb.plot.profiles(fit)
+    assert np.asarray(ax.images[0].get_array()).shape == (2, 16)
+    assert ax.get_xlabel() == f"component, and its weight (and {fit.n_occupied - 16} smaller)"
+
+
+def test_columns_that_do_not_vary_have_no_density_and_come_last() -> None:
+    with pytest.warns(sb.SupportWarning):
+        fit = sb.fit(MODEL, TABLE.assign(age=40.0), missing="marginalize")
+    *_, last = labels_of(sb.plot.card(fit, 0, n_columns=20))
+    assert last == "age"
+    assert not np.asarray(sb.plot.profiles(fit).images[0].get_array())[0].any()
+    pyplot.close("all")
+    for column in ("age", ["income", "age"]):
+        with pytest.raises(sb.InvalidArgument) as caught:
+            sb.plot.density(fit, column)
+        assert caught.value.argument == "column"
+    assert not pyplot.get_fignums()
+
+
 def test_flags_of_two_words_and_codes_without_levels() -> None:
     data = pd.DataFrame({"code": KIND, "smoker": np.where(KIND > 0, "yes", "no"), "x": RNG.normal(9 * KIND)})
     blocks = {"code": sb.Categorical(), "smoker": sb.Bernoulli(), "x": sb.Gaussian()}

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 _MEANS = {"mean": "mean", "rate": "rate", "probabilities": "probability"}
 # Distance from the mean of all rows, in standard deviations, from which on colours are the darkest.
 _FAR = 2.0
-# Maximum number of components whose values are written.
-_MOST_WRITTEN = 16
+# Maximum number of components side by side.
+_MOST_BESIDE = 16
 
 
 def means(fit: Fit, column: int | str = 0, *, level: float = 0.9, seed: int = 0, ax: "Axes | None" = None) -> "Axes":
@@ -135,10 +135,10 @@ def profiles(fit: Fit, *, n_columns: int = 16, ax: "Axes | None" = None) -> "Axe
     Returns
     -------
     matplotlib.axes.Axes
-        An image with a column for each component with rows, the largest first. Its lines are grouped by kind: means of
-        amounts, expected counts, probabilities of flags, and probabilities of the levels of categories (of two levels,
-        the more probable one). The colour is the distance from the value of all rows, in standard deviations of all
-        rows. Values are written if there are at most 16 components.
+        An image with a column for each of the 16 largest components, the largest first. Its lines are grouped by kind:
+        means of amounts, expected counts, probabilities of flags, and probabilities of the levels of categories (of two
+        levels, the more probable one). The colour is the distance from the value of all rows, in standard deviations of
+        all rows.
 
     Raises
     ------
@@ -161,7 +161,8 @@ def profiles(fit: Fit, *, n_columns: int = 16, ax: "Axes | None" = None) -> "Axe
     """
     fit = canvas.checked(fit)
     n_columns = checks.integer("n_columns", n_columns, minimum=1)
-    shown = sorted(canvas.occupied(fit), key=lambda k: -fit.weights[k])
+    sorted_by_weight = sorted(canvas.occupied(fit), key=lambda k: -fit.weights[k])
+    shown, more = sorted_by_weight[:_MOST_BESIDE], len(sorted_by_weight) - _MOST_BESIDE
     found = quantities.quantities(fit)
     apart = np.array([fit.weights @ each.distances**2 for each in found])
     best = np.sort(np.lexsort((-apart,))[:n_columns])
@@ -171,15 +172,14 @@ def profiles(fit: Fit, *, n_columns: int = 16, ax: "Axes | None" = None) -> "Axe
     drawn = canvas.axes(ax)
     image = drawn.imshow(away, aspect="auto", cmap="RdBu_r", vmin=-_FAR, vmax=_FAR, interpolation="nearest")
     drawn.figure.colorbar(image, ax=drawn, label="standard deviations from all rows", extend="both")
-    if len(shown) <= _MOST_WRITTEN:
-        for (line, place), distance in np.ndenumerate(away):
-            ink = "white" if abs(distance) > 0.6 * _FAR else canvas.INK
-            text = lines[line].short_text(shown[place])
-            drawn.text(place, line, text, color=ink, ha="center", va="center", fontsize="small")
+    for (line, place), distance in np.ndenumerate(away):
+        ink = "white" if abs(distance) > 0.6 * _FAR else canvas.INK
+        text = lines[line].short_text(shown[place])
+        drawn.text(place, line, text, color=ink, ha="center", va="center", fontsize="small")
     for line in range(1, len(lines)):
         if lines[line].kind != lines[line - 1].kind:
             drawn.axhline(line - 0.5, color=canvas.INK, linewidth=1.0)
     canvas.set_ticks(drawn, [f"{k}\n{fit.weights[k]:.1%}" for k in shown], axis="x")
     canvas.set_ticks(drawn, [each.name for each in lines], axis="y")
-    drawn.set_xlabel("component, and its weight")
+    drawn.set_xlabel("component, and its weight" + (f" (and {more} smaller)" if more > 0 else ""))
     return drawn

@@ -128,12 +128,12 @@ def _of_two(fit: Fit, places: list[int], X: ArrayLike | None, ax: "Axes | None")
     grids = [np.linspace(*ends, _POINTS_OF_TWO) for ends in zip(low, high, strict=True)]
     pairs = np.stack(np.meshgrid(*grids), axis=-1)
     heights = np.exp(law.log_density(pairs.reshape(-1, 2)))
-    # The rows above a height are the share of it in the sum over the grid.
-    sorted_ = np.sort(heights)[::-1]
-    places_of = np.searchsorted(sorted_.cumsum() / sorted_.sum(), _SHARES)
-    levels = dict(zip(sorted_[places_of].tolist(), zip(_SHARES, canvas.COLOURS[3::-1], strict=False), strict=True))
-    drawn.contour(*grids, heights.reshape(pairs.shape[:2]), levels=list(levels), colors=[c for _, c in levels.values()])
-    lines = [Line2D([], [], color=paint, label=f"{share:.0%} inside") for share, paint in levels.values()]
+    # The share of the rows above a height, in the sum over the grid.
+    falling = np.sort(heights)[::-1]
+    levels = falling[np.searchsorted(falling.cumsum() / falling.sum(), _SHARES)]
+    paints = canvas.COLOURS[3:0:-1]
+    drawn.contour(*grids, heights.reshape(pairs.shape[:2]), levels=levels, colors=paints)
+    lines = [Line2D([], [], color=c, label=f"{share:.0%} inside") for share, c in zip(_SHARES, paints, strict=True)]
     drawn.set_xlabel(canvas.title(fit, places[0]))
     drawn.set_ylabel(canvas.title(fit, places[1]))
     canvas.legend(drawn, lines, points)

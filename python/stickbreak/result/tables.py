@@ -134,8 +134,9 @@ class Tabular(Fitted):
     def _word(self, column: int) -> Level | None:
         """Return the second of the two levels of a column of flags."""
         levels = self._levels[column] if self._levels else None
-        is_flag = self._model.likelihood._domains(None, self._state.dimension)[column] == "binary"
-        return levels[-1] if levels and is_flag else None
+        if not levels or self._model.likelihood._domains(None, self._state.dimension)[column] != "binary":
+            return None
+        return levels[-1]
 
 
 def _of_column(
