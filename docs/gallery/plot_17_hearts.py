@@ -50,9 +50,9 @@ labels = fit.predict(split)
 pd.crosstab(labels, hearts["disease"])
 
 # %%
-# The largest cluster is mostly healthy, and most of the others are ill: the more severe the disease, the surer. The
+# The largest cluster is mostly healthy, and has no patient of grade 4. Most patients of the others are ill. The
 # agreement is real and far from perfect. Clusters are what the columns have in common, and the disease is one of
-# several reasons for that; use a classifier to predict it.
+# several reasons for that. Use a classifier to predict it.
 print(f"with zeros       {adjusted_rand_score(is_ill, first.predict(table)):.2f}")
 print(f"with split zeros {adjusted_rand_score(is_ill, labels):.2f}")
 
