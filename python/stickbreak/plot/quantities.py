@@ -137,6 +137,9 @@ def _parts(fit: Fit) -> Iterator[tuple[Sequence[int], Likelihood, dict[str, Any]
 def _moments(part: Likelihood, own: dict[str, Any], shape: tuple[int, int]) -> tuple[Floats, Floats]:
     """Return the means (K, d), and the variances (K, d) or the covariances (K, d, d), of a block of numbers."""
     k, d = shape
+    if getattr(part, "exposure", None) is not None:
+        reason = "the means of rows depend on their exposures"
+        raise checks.not_supported("exposure", "this picture of a fit with an exposure", reason, "another picture")
     if "rate" in own:
         return own["rate"], own["rate"]
     if "probabilities" in own:
