@@ -9,6 +9,8 @@ import numpy as np
 from scipy.special import gammaln, logsumexp
 from scipy.stats import poisson
 
+from oracles.models import Likelihood
+
 
 def set_partitions(n):
     """Return the labels of all partitions of n rows, by first appearance, as tuples."""
@@ -98,6 +100,19 @@ class MultinomialMarginal:
         return coefficient.sum() + gammaln(self.beta.sum()) - gammaln(self.beta.sum() + total.sum()) + words
 
 
+@dataclass(frozen=True)
+class ConjugateMarginal:
+    """The marginal likelihood of any conjugate family: the ratio of two of its normalisers."""
+
+    likelihood: Likelihood
+
+    def log_m(self, rows):
+        prior = self.likelihood.prior_natural
+        posterior = prior + self.likelihood.sufficient_statistics(rows).sum(0)
+        base = self.likelihood.log_base_measure(rows).sum()
+        return self.likelihood.log_normaliser(posterior) - self.likelihood.log_normaliser(prior) + base
+
+
 def dirichlet(alpha):
     """Return the log probability of a partition by its sizes under a Dirichlet process."""
 
@@ -174,7 +189,7 @@ def generalized_gamma(a, sigma):
 class Posterior:
     """All partitions of some rows with their exact probabilities."""
 
-    marginal: GaussianMarginal | MultinomialMarginal
+    marginal: GaussianMarginal | MultinomialMarginal | ConjugateMarginal
     log_prior: Callable
     rows: np.ndarray
 
