@@ -276,6 +276,11 @@ def test_results_show_levels(fit: sb.Fit) -> None:
     assert {"level word", "level grade", "level number", "code code", "probability flag = yes"} <= set(table.columns)
     assert set(table["level word"]) == set(LEVELS["word"])
     assert set(table["level number"]) == {5, 15, 25}
+    # Levels go with the codes that stand beside them, 0, 1 and 2.
+    in_order = table.sort_values("code code")
+    assert list(in_order["level word"]) == ["small", "large", "medium"]
+    assert list(in_order["level grade"]) == ["B", "A", "C"]
+    assert list(in_order["level number"]) == [5, 15, 25]
     top = int(np.argmax(fit.counts))
     assert table["level word"][top] in fit._repr_html_()
 
