@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use rand::RngExt;
 use rand_distr::StandardNormal;
 use stickbreak::data::{DenseRows, Domain, RowBlock, TableRows, moments};
-use stickbreak::likelihood::{self, ENTRIES, Eight, Frame, Likelihood, Urn, demands};
+use stickbreak::likelihood::{self, Density, ENTRIES, Eight, Frame, Likelihood, Urn, demands};
 use stickbreak::parallel::Cancel;
 use stickbreak::parameters::{Parameters, Value, table, vector};
 use stickbreak::scoring::Row;
@@ -119,11 +119,20 @@ impl Case {
         cache
     }
 
+    fn flat(&self, list: &[usize]) -> Vec<f64> {
+        list.iter().flat_map(|&row| self.rows[row].clone()).collect()
+    }
+
+    /// The total statistics of the listed rows.
+    fn statistics(&self, list: &[usize]) -> Vec<f64> {
+        let (mut statistics, ones) = (vec![0.0; self.likelihood.n_statistics()], vec![1.0; list.len()]);
+        self.likelihood.accumulate(RowBlock::Dense(&self.flat(list)), &ones, &mut statistics, &mut Lines::default());
+        statistics
+    }
+
     /// ln m of the listed rows, computed from their total statistics.
     fn log_marginal(&self, list: &[usize]) -> f64 {
-        let rows: Vec<f64> = list.iter().flat_map(|&row| self.rows[row].clone()).collect();
-        let (mut statistics, ones) = (vec![0.0; self.likelihood.n_statistics()], vec![1.0; list.len()]);
-        self.likelihood.accumulate(RowBlock::Dense(&rows), &ones, &mut statistics, &mut Lines::default());
+        let (rows, statistics) = (self.flat(list), self.statistics(list));
         let component = Sufficient { count: list.len() as f64, statistics: &statistics };
         let gain = self.likelihood.log_marginal(component).expect("definite");
         let mut base = vec![0.0; list.len()];
@@ -269,6 +278,24 @@ proptest! {
             case.near(case.urn().log_marginal_likelihood(&a).expect("definite"), both);
             let of = |cache: &[f64]| case.log_predictives(cache, case.row(0))[0];
             case.near(of(&a), of(&case.cluster(0..n)));
+        }
+    }
+
+    #[test]
+    fn scores_of_one_component_are_its_predictives(n in 3_usize..14, d in 1_usize..6, seed in any::<u64>()) {
+        for case in Case::all(n, d, seed) {
+            let cache = case.cluster(0..n - 1);
+            let statistics = case.statistics(&(0..n - 1).collect::<Vec<_>>());
+            let component = Sufficient { count: (n - 1) as f64, statistics: &statistics };
+            let scores = case.likelihood.scores().expect("for the local step");
+            let scorer = scores.scorer(&[component], &[0.25], Density::Predictive).expect("definite");
+            let rows = case.rows.concat();
+            let (mut found, mut terms) = (vec![f64::NAN; n], vec![0.0; n]);
+            scorer.score_component(0, &rows, &mut found);
+            scorer.add_row_terms(RowBlock::Dense(&rows), &mut terms);
+            for (row, (found, term)) in found.into_iter().zip(terms).enumerate() {
+                case.near(found + term, case.log_predictives(&cache, case.row(row))[0] + 0.25);
+            }
         }
     }
 
