@@ -20,10 +20,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mistakes import BUGS, FILLED, SWITCH, Bug
+from mistakes_of_columns import OF_COLUMNS
 from more_mistakes import MORE
 
 ROOT = Path(__file__).resolve().parent.parent
-ALL = (*BUGS, *MORE)
+ALL = (*BUGS, *MORE, *OF_COLUMNS)
 
 MODULE = f"""//! Mistakes for `scripts/injected_bugs.py`.
 
