@@ -32,7 +32,9 @@ moves = (sb.Birth(), sb.Merge(), sb.Delete())
 def fit(data, algorithm, model=model, **options):
     found = sb.fit(model, data, algorithm, seed=1, threads=2, checkpoint=checkpoint, **options)
     history = [(record.elbo, record.objective, record.n_components, record.n_units) for record in found.history]
-    return [found.counts, found.weights, *found.components.values(), np.array(history)]
+    # Those of blocks of columns have names in names.
+    parts = [own.values() if isinstance(own, dict) else [own] for own in found.components.values()]
+    return [found.counts, found.weights, *sum(map(list, parts), []), np.array(history)]
 
 def sample(sampler, process=sb.DirichletProcess(sb.Gamma(1.0, 1.0)), **options):
     model = sb.Mixture(likelihood=sb.Gaussian(prior="rule"), process=process)
@@ -42,6 +44,12 @@ def sample(sampler, process=sb.DirichletProcess(sb.Gamma(1.0, 1.0)), **options):
 
 def holes():
     return np.where(rng.random(noise.shape) < 0.1, np.nan, rows)
+
+def mixed():
+    table = np.column_stack([rows[:, :3], rng.poisson(np.exp(np.clip(rows[:, 3] / 4, -2.0, 3.0))), rows[:, 4] > 0])
+    table[rng.random(len(table)) < 0.2, :3] = np.nan
+    table[rng.random(len(table)) < 0.1, 3] = np.nan
+    return table
 
 def blocks():
     return iter(np.array_split(rows, 7))
@@ -53,6 +61,7 @@ def topics(**options):
     words = sb.Words(restarts=2)
     return fit(counts, memoized(batches=4, units=words, **options), sb.TopicModel(sb.LatentDirichlet(8, None)))
 
+columns = sb.Columns({(2, 0, 1): sb.Gaussian(), 3: sb.NegativeBinomial(), 4: sb.Bernoulli()})
 normalized = sb.NormalizedGeneralizedGamma(sb.Gamma(1.0, 1.0), sb.Beta(1.0, 1.0))
 runs = {
     "rows": lambda: fit(noise, memoized(), n_components=20),
@@ -65,6 +74,9 @@ runs = {
     "refined": lambda: fit(rows, memoized(moves=moves, units=sb.KdTree())),
     "missing": lambda: fit(
         holes(), memoized(), sb.Mixture(likelihood=sb.DiagonalGaussian()), missing="marginalize", n_components=20
+    ),
+    "columns": lambda: fit(
+        mixed(), memoized(moves=moves), sb.Mixture(likelihood=columns), missing="marginalize", n_components=20
     ),
     "blocks": lambda: fit(blocks, memoized(shuffle=False), n_components=20),
     "topics": lambda: topics(max_passes=60),
