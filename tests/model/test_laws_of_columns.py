@@ -140,7 +140,7 @@ class Crash(BaseException):
 
 
 @given(seeds, seconds, st.integers(1, 4), st.booleans())
-@settings(max_examples=12)
+@settings(max_examples=6)
 def test_a_crashed_fit_goes_on(
     tmp_path_factory: pytest.TempPathFactory, seed: int, second: str, n_passes: int, searches: bool
 ) -> None:
