@@ -61,7 +61,26 @@ fn likelihoods() -> Vec<(Named, Vec<f64>, bool)> {
     let with_holes = |values: &[f64]| {
         values.iter().enumerate().map(|(i, x)| if i % 5 == 3 { f64::NAN } else { *x }).collect::<Vec<f64>>()
     };
+    // Two blocks of one likelihood, whose draws must not hang together.
+    let blocks = [
+        ("blocks", Value::Text("Poisson 1; Poisson 0".into())),
+        ("0.shape", number(2.0)),
+        ("0.rate", number(1.5)),
+        ("1.shape", number(0.7)),
+        ("1.rate", number(0.4)),
+    ];
+    let whole = [
+        ("blocks", Value::Text("Gaussian 1; Poisson 0".into())),
+        ("0.mean", vector(vec![0.1])),
+        ("0.mean_precision", number(0.7)),
+        ("0.dof", number(6.0)),
+        ("0.scale", table(1, vec![2.0])),
+        ("1.shape", number(2.0)),
+        ("1.rate", number(1.5)),
+    ];
     vec![
+        (named("Columns", blocks), counts.clone(), false),
+        (named("Columns", whole), with_holes(&counts), true),
         (gaussian(2), real.clone(), false),
         (named("ZeroMeanGaussian", scale), real.clone(), false),
         (named("DiagonalGaussian", shape_and_rate.clone()), real.clone(), false),
