@@ -127,6 +127,23 @@ def test_conditionals_are_joint_over_marginal(
     np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-14)
 
 
+@pytest.mark.parametrize("process", [sb.DirichletProcess(2.0), sb.FiniteDirichlet(3)], ids=["nested", "finite"])
+def test_densities_at_point_estimates_have_mass_one(process: Any) -> None:
+    """Of whole rows, of columns of three blocks, and given a column of another one."""
+    start, some = np.arange(240) % 3, (0, 2, 3)
+    model = sb.Mixture(likelihood=sb.Columns(BLOCKS), process=process)
+    fit = sb.fit(model, rows(), sb.Full(max_passes=5, tol=0), init=start)
+    whole = np.exp(fit.log_predictive(grid((0, 1, 2, 3, 4)), plug_in=True)).reshape(shape((0, 1, 2, 3, 4)))
+    whole *= FACTORS[0].reshape(-1, 1, 1, 1, 1)
+    assert whole.sum() == pytest.approx(1.0, rel=1e-9)
+    factors = FACTORS[0].reshape(-1, 1, 1)
+    found = np.exp(fit.marginal(some, plug_in=True).log_density(grid(some))).reshape(shape(some)) * factors
+    np.testing.assert_allclose(found, whole.sum(axis=(1, 4)), rtol=1e-8, atol=1e-14)
+    density = fit.conditional({1: 1.0, 4: 0.0}, plug_in=True)
+    found = np.exp(density.log_density(grid(some))).reshape(shape(some)) * factors
+    np.testing.assert_allclose(found, whole[:, 1, :, :, 0] / whole[:, 1, :, :, 0].sum(), rtol=1e-8, atol=1e-14)
+
+
 def quantiles(masses: Array, nodes: Array, values: Array, rng: np.random.Generator) -> Array:
     """Return the probability integral transforms of values: randomised for whole numbers."""
     after = np.cumsum(masses)
