@@ -362,3 +362,28 @@ def test_rows_far_away_in_a_sample_have_their_row_numbers() -> None:
     rows[39_997, 1] = -1e7
     found = str(advice(rows)["outliers"])
     assert found.startswith("row 39997 is far from the others: row 39997 has -1e+07 in column 1")
+
+
+def test_blocks_of_columns_get_the_advice_of_their_likelihoods() -> None:
+    """With the names of their columns, and none for a table as it should be."""
+    rng = np.random.default_rng(23)
+    cluster = rng.integers(3, size=600)
+    table = pd.DataFrame(
+        {
+            "pay": rng.normal(5.0 * cluster, 1.0),
+            "visits": rng.poisson(2.0 + 9.0 * cluster),
+            "town": rng.integers(3, size=600),
+            "flag": rng.random(600) < 0.5,
+        }
+    )
+    blocks = {"pay": sb.Gaussian(), "visits": sb.Poisson(), "town": sb.Categorical(), "flag": sb.Bernoulli()}
+
+    def of(table: pd.DataFrame, **changes: Any) -> dict[str, str]:
+        model = sb.Mixture(likelihood=sb.Columns(blocks | changes))
+        return {kind: str(each) for kind, each in advice(table, model, sb.Full(max_passes=0), init=cluster).items()}
+
+    assert set(of(table)) <= {"convergence"}
+    assert "'pay'" in of(table.assign(pay=np.exp(1.5 * table["pay"])))["skewed"]
+    gamma = rng.gamma(0.5, 2.0, 600)
+    assert "vary" in of(table.assign(visits=rng.poisson(table["visits"] * gamma)))["overdispersed"]
+    assert "'flag'" in of(table, flag=sb.DiagonalGaussian())["flags"]

@@ -58,6 +58,8 @@ class Result(Protocol):
     """The part of a fit that advice needs."""
 
     _state: FitState
+    # The model, with the positions of columns.
+    _model: Mixture
 
     @property
     def model(self) -> Mixture:
@@ -174,21 +176,31 @@ def of_rows(sample: Sample | None, likelihood: Likelihood, names: Names | None) 
     if sample is None or len(sample.rows) < _LEAST_ROWS:
         return
     rows = sample.rows
-    values = [_counted(column) for column in rows.T]
-    is_real = likelihood._domain in _REAL
-    if is_real:
-        yield from _of_equal_values(values, names)
-        yield from _of_duplicates(rows, values)
+    if likelihood._domain in _REAL:
+        yield from _of_duplicates(rows, [_counted(column) for column in rows.T])
+    for places, part, _ in likelihood._parts({}):
+        if places is None:
+            yield from _of_columns(sample, part, names)
+        else:
+            own = tuple(str(place) if names is None else names[place] for place in places)
+            yield from _of_columns(Sample(rows[:, places], sample.numbers), part, own)
+    numbers = [position for position, column in enumerate(rows.T) if _counts_rows(column)]
+    if numbers:
+        text = f"{columns(numbers, names)} {'counts' if len(numbers) == 1 else 'count'} the rows"
+        yield Advice(text, kind="row_numbers", suggestions=("the data without such columns",))
+
+
+def _of_columns(sample: Sample, likelihood: Likelihood, names: Names | None) -> Iterator[Advice]:
+    """Yield the advice on columns under one likelihood."""
+    rows = sample.rows
+    if likelihood._domain in _REAL:
+        yield from _of_equal_values([_counted(column) for column in rows.T], names)
         yield from _of_skewed(rows, names)
         yield from _of_outliers(sample, names)
         if not isinstance(likelihood, (*_FULL, KnownCovarianceGaussian)):
             yield from _of_copies(rows, likelihood, names)
     if likelihood._domain == "binary":
         yield from _of_one_hot(rows, names)
-    numbers = [position for position, column in enumerate(rows.T) if _counts_rows(column)]
-    if numbers:
-        text = f"{columns(numbers, names)} {'counts' if len(numbers) == 1 else 'count'} the rows"
-        yield Advice(text, kind="row_numbers", suggestions=("the data without such columns",))
 
 
 def _counted(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -289,11 +301,17 @@ def of_counts(sample: Sample | None, fit: Result) -> Iterator[Advice]:
 
 def _of_overdispersed(sample: Sample | None, fit: Result) -> Iterator[Advice]:
     """Compare the variances of Poisson counts with their means within components."""
-    if sample is None or not isinstance(fit.model.likelihood, Poisson):
+    parts = [(places, part) for places, part, _ in fit._model.likelihood._parts({}) if isinstance(part, Poisson)]
+    if sample is None or not parts:
         return
     rows = sample.rows[~np.isnan(sample.rows).all(axis=1)]
     labels = fit._state.predict(rows, None)
-    exposures, is_count = _exposures(rows, fit.model.likelihood)
+    for places, part in parts:
+        yield from _of_poisson(rows if places is None else rows[:, places], labels, part)
+
+
+def _of_poisson(rows: NDArray[Any], labels: NDArray[np.int64], likelihood: Poisson) -> Iterator[Advice]:
+    exposures, is_count = _exposures(rows, likelihood)
     excess, values = 0.0, 0
     for label in np.unique(labels):
         own, sizes = rows[labels == label][:, is_count], exposures[labels == label].reshape(-1, 1)
