@@ -363,9 +363,8 @@ MORE = (
         91,
         "a dispersion is estimated from the histogram of the first column",
         "src/likelihood/negative_binomial/evidence.rs",
-        "Self::best_dispersion(columns[column], rate, &cells, values.column(column), times)",
-        f"let of = if {bug(91)} {{ 0 }} else {{ column }};\n"
-        "                Self::best_dispersion(columns[column], rate, &cells, values.column(of), times)",
+        "let (counts, from) = (values.column(column), columns[column]);",
+        f"let (counts, from) = (values.column(if {bug(91)} {{ 0 }} else {{ column }}), columns[column]);",
         "tests/model/test_evidence.py",
     ),
     Bug(
