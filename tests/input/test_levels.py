@@ -35,6 +35,9 @@ FRAME = pd.DataFrame(
 )
 BLOCKS = {"size": sb.Gaussian(), "word, grade, number, code": sb.Categorical(), "flag": sb.Bernoulli()}
 MODEL = sb.Mixture(likelihood=sb.Columns(BLOCKS))
+WITHOUT_NUMBERS = sb.Mixture(
+    likelihood=sb.Columns({"size": sb.Gaussian(), "word, grade, code": sb.Categorical(), "flag": sb.Bernoulli()})
+)
 LEVELS = {
     "word": ("large", "medium", "small"),
     "grade": ("C", "B", "A", "never"),
@@ -95,7 +98,10 @@ def test_codes_stand_for_levels(fit: sb.Fit) -> None:
     for name, found in LEVELS.items():
         codes[name] = [found.index(value) for value in FRAME[name]]
     rows = codes.astype(float).to_numpy()
-    np.testing.assert_array_equal(fit.predict_proba(rows), fit.predict_proba(FRAME))
+    np.testing.assert_array_equal(fit.predict_proba(fit.as_table(rows)), fit.predict_proba(FRAME))
+    words = fitted(FRAME.drop(columns="number"), WITHOUT_NUMBERS)
+    of_words = codes.drop(columns="number").astype(float).to_numpy()
+    np.testing.assert_array_equal(words.predict_proba(of_words), words.predict_proba(FRAME.drop(columns="number")))
     blocks = BLOCKS | {"word, grade, number, code": sb.Categorical(levels=[3, 4, 3, 3])}
     by_hand = fitted(codes.astype(float), sb.Mixture(likelihood=sb.Columns(blocks)))
     assert by_hand.levels == {}
@@ -447,3 +453,26 @@ def test_wide_numbers_are_read_as_before() -> None:
     found = levels.coded(frame, "X", model.likelihood, learn=True)
     assert found.data is frame
     assert fitted(frame, model).levels == {}
+
+
+def test_arrays_of_numbers_that_are_no_codes_are_refused_and_rows_of_codes_become_tables() -> None:
+    """A frame with the classes 1, 2, 3 is one of codes 0, 1, 2 as an array, which looks the same."""
+    rng = np.random.default_rng(0)
+    kind = np.arange(120) % 3
+    table = pd.DataFrame({"a": rng.normal(4.0 * kind, 1.0), "class": kind + 1, "town": np.array(["x", "y", "z"])[kind]})
+    blocks = {"a": sb.Gaussian(), "class": sb.Categorical(), "town": sb.Categorical()}
+    fit = sb.fit(sb.Mixture(likelihood=sb.Columns(blocks)), table, progress=False)
+    assert fit.levels["class"] == (1, 2, 3)
+    codes = table.assign(town=kind).to_numpy()
+    with pytest.raises(sb.InvalidArgument, match="'class' would be codes and not the levels") as caught:
+        fit.predict(codes)
+    assert caught.value.argument == "X"
+    drawn = fit.sample(200, seed=0)
+    shown = fit.as_table(drawn)
+    assert list(shown.columns) == ["a", "class", "town"]
+    assert set(shown["class"]) <= {1, 2, 3}
+    assert np.isfinite(fit.log_predictive(shown)).all()
+    np.testing.assert_array_equal(shown["a"], drawn[:, 0])
+    assert fit.as_table([[0.5, np.nan, 2.0]]).iloc[0, 1:].tolist() == [None, "z"]
+    with pytest.raises(sb.InvalidArgument, match="3 in row 0, column 1"):
+        fit.as_table([[0.5, 3.0, 0.0]])

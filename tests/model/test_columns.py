@@ -343,3 +343,20 @@ def test_a_block_has_exposures_of_its_own(kind: Any) -> None:
         sb.fit(sb.Mixture(likelihood=sb.Columns(blocks)), table.assign(years=0.0), progress=False)
     with pytest.raises(sb.NotSupported, match="exposure"):
         sb.fit(sb.Mixture(likelihood=sb.Columns(blocks)), table, missing="marginalize", progress=False)
+
+
+def test_positions_of_exposures_are_those_of_the_table() -> None:
+    """As those of the keys; a column of another block is refused."""
+    rng = np.random.default_rng(39)
+    rows = np.column_stack([rng.normal(size=100), rng.uniform(0.5, 2.0, 100), rng.poisson(3.0, size=(100, 2))])
+    likelihood = sb.Columns({(0,): sb.Gaussian(), (1, 2, 3): sb.NegativeBinomial(exposure=1)})
+    fit = sb.fit(sb.Mixture(likelihood=likelihood), rows, START, init=np.arange(100) % 2, progress=False)
+    table = pd.DataFrame(rows, columns=["x", "years", "a", "b"])
+    named = sb.Columns({"x": sb.Gaussian(), "years, a, b": sb.NegativeBinomial(exposure="years")})
+    by_name = sb.fit(sb.Mixture(likelihood=named), table, START, init=np.arange(100) % 2, progress=False)
+    assert fit.elbo == by_name.elbo
+    assert fit.model.likelihood.blocks[(1, 2, 3)].exposure == 1
+    assert by_name.model.likelihood.blocks[("years", "a", "b")].exposure == "years"
+    with pytest.raises(sb.InvalidArgument, match="another block") as caught:
+        sb.Columns({(0, 1): sb.Gaussian(), (2, 3): sb.Poisson(exposure=1)})
+    assert caught.value.argument == "exposure"

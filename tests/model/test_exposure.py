@@ -474,3 +474,13 @@ def test_columns_in_another_order_keep_their_exposures(kind: Any) -> None:
     assert fitted(other, kind(exposure="size"), PASSES, init=fit).n_components == fit.n_components
     with pytest.raises(sb.InvalidArgument, match="another order"):
         fitted(other, kind(exposure=0), PASSES, init=fit)
+
+
+def test_parameters_have_one_number_for_each_column_of_counts() -> None:
+    """Also beside exposures in an array, which become a column without parameters."""
+    rng = np.random.default_rng(5)
+    exposures = rng.uniform(0.5, 2.0, 60)
+    rows = rng.poisson(3.0 * exposures[:, None], size=(60, 3)).astype(float)
+    model = sb.Mixture(likelihood=sb.NegativeBinomial([2.0, 3.0, 4.0], shape=[1.0, 2.0, 3.0]))
+    fit = sb.fit(model, rows, exposure=exposures, progress=False)
+    np.testing.assert_array_equal(fit.model.likelihood.dispersion[:3], [2.0, 3.0, 4.0])

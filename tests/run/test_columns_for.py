@@ -279,3 +279,33 @@ SPLITS: dict[str, tuple[Any, Any, type[sb.StickbreakError], str]] = {
 def test_what_cannot_be_split(data: Any, columns: Any, error: type[sb.StickbreakError], message: str) -> None:
     with pytest.raises(error, match=message):
         sb.split_zeros(data, columns)
+
+
+def test_later_rows_may_lack_single_amounts_if_told() -> None:
+    """Without holes there is a Gaussian, whose rows lack all amounts or none."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"])
+    holes = table.copy()
+    holes.loc[3, "a"] = np.nan
+    fit = sb.fit(
+        sb.Mixture(likelihood=sb.columns_for(table, verbose=False)), table, missing="marginalize", progress=False
+    )
+    with pytest.raises(sb.InvalidArgument, match="NaN in row 3, column 'a'"):
+        fit.predict(holes)
+    likelihood = sb.columns_for(table, verbose=False, missing="marginalize")
+    assert isinstance(likelihood.blocks[("a", "b")], sb.DiagonalGaussian)
+    fit = sb.fit(sb.Mixture(likelihood=likelihood), table, missing="marginalize", progress=False)
+    assert len(fit.predict(holes)) == 60
+
+
+def test_amounts_with_holes_are_said_to_be_independent(capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"])
+    sb.columns_for(table)
+    assert "independent" not in capsys.readouterr().out
+    table.loc[3, "a"] = np.nan
+    sb.columns_for(table)
+    assert "independent within a cluster" not in capsys.readouterr().out
+    table["c"] = table["a"] * 2.0
+    sb.columns_for(table)
+    assert "independent within a cluster" in capsys.readouterr().out

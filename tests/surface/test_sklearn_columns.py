@@ -122,7 +122,7 @@ def test_missing_values_follow_the_estimator() -> None:
         mixture().fit(holes)
     found = mixture(missing="marginalize").fit(holes)
     assert [type(part) for part in found.fit_.model.likelihood.blocks.values()] == [
-        sb.Gaussian,
+        sb.DiagonalGaussian,
         sb.NegativeBinomial,
         sb.Categorical,
     ]

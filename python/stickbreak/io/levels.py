@@ -88,6 +88,17 @@ class Coded(NamedTuple):
     sizes: tuple[int | None, ...] = ()
 
 
+def _check_codes(argument: str, levels: Levels, names: Names | None) -> None:
+    """Refuse an array where a column has numbers as levels, which the codes of the array look like."""
+    for place, known in enumerate(levels):
+        numbers = known is not None and all(isinstance(level, int | float) for level in known)
+        if numbers and known != tuple(range(len(known or ()))):
+            column = checks.quote(names[place]) if names is not None else str(place)
+            found = f"an array, whose numbers in column {column} would be codes and not the levels {known}"
+            hint = "for rows of codes, such as those of sample, write fit.as_table(X)"
+            raise checks.invalid_argument(argument, found, "a table with the columns of the fit", hint)
+
+
 def coded(
     value: Any,
     argument: str,
@@ -127,6 +138,7 @@ def coded(
         return Coded(*found, levels=value.levels, sizes=value.sizes)
     is_file = isinstance(value, Table) and isinstance(value.rows, np.ndarray)
     if not (cells.is_of_columns(found.data) or is_file) or likelihood._domain not in ("mixed", "codes"):
+        _check_codes(argument, levels, expected)
         return Coded(*found, levels=levels, sizes=sizes_of(levels))
     shape = cells.shape_of(found.data)
     n_columns = shape[1]

@@ -1,7 +1,7 @@
 """`Columns`: blocks of columns, each with a likelihood of its own. See `likelihoods`."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self, TypeAlias
 
 from stickbreak import _core, checks
@@ -33,7 +33,8 @@ class Columns(Likelihood):
     blocks : dict
         The likelihood of each block by its columns: their names separated by commas, such as "age, income", or a tuple
         of names or positions, for arrays and for names with commas. Every column of the data belongs to one block.
-        Parameters of a likelihood with one number for each column follow the order of the key.
+        Parameters of a likelihood with one number for each column follow the order of the key. An `exposure` is the
+        name or the position of a column of the same block.
 
     Raises
     ------
@@ -112,8 +113,7 @@ class Columns(Likelihood):
                     raise checks.invalid_argument("blocks", found, "each column once")
                 owners[place] = column
                 places.append(place)
-            of_block = None if names is None else tuple(names[place] for place in places)
-            blocks[tuple(places)] = part._placed(of_block, len(places))
+            blocks[tuple(places)] = part._placed(names, n_columns)
         left = [place for place in range(n_columns) if place not in owners]
         if left:
             shown = ", ".join(_quoted(place if names is None else names[place]) for place in left[:5])
@@ -150,7 +150,7 @@ class Columns(Likelihood):
         if names is None:
             return self
         named = [(_named_block(block, names), part) for block, part in self._positions()]
-        return type(self)({block: part._named(tuple(map(str, block))) for block, part in named})
+        return type(self)({block: part._named(names) for block, part in named})
 
     def _positions(self) -> list[tuple[tuple[int, ...], Likelihood]]:
         """Return the positions of the columns of each block, once it is placed, and its likelihood."""
@@ -160,7 +160,7 @@ class Columns(Likelihood):
         parameters: dict[str, Any] = {}
         described = []
         for index, (block, part) in enumerate(self.blocks.items()):
-            name, own = part._to_core()
+            name, own = _within(part, block)._to_core()
             described.append(" ".join([name, *map(str, block)]))
             parameters |= {f"{index}.{key}": value for key, value in own.items()}
         return self._name, {"blocks": "; ".join(described), **parameters}
@@ -171,8 +171,10 @@ class Columns(Likelihood):
         blocks: dict[Block, Likelihood] = {}
         for index, described in enumerate(str(parameters["blocks"]).split(";")):
             name, *columns = described.split()
-            own = _of_block(parameters, index)
-            blocks[tuple(map(int, columns))] = Likelihood._from_core(name, own)
+            block, own = tuple(map(int, columns)), _of_block(parameters, index)
+            if isinstance(own.get("exposure"), int | float):
+                own["exposure"] = block[int(own["exposure"])]
+            blocks[block] = Likelihood._from_core(name, own)
         return cls(blocks)
 
     def _titled(self) -> dict[str, Likelihood]:
@@ -181,7 +183,10 @@ class Columns(Likelihood):
 
     def _parts(self, values: Mapping[str, Any]) -> list[tuple[tuple[int, ...], Likelihood, dict[str, Any]]]:
         """Return the blocks, once they are placed: their columns, their likelihood, and their values by name."""
-        return [(block, part, _of_block(values, index)) for index, (block, part) in enumerate(self._positions())]
+        return [
+            (block, _within(part, block), _of_block(values, index))
+            for index, (block, part) in enumerate(self._positions())
+        ]
 
     def _part(self, values: Mapping[str, Any], column: int) -> tuple[Likelihood, dict[str, Any], int]:
         """Return the block of a column: its likelihood, its values by name, and the position of the column in it."""
@@ -218,6 +223,17 @@ class _Frozen(dict[Block, Likelihood]):
         raise TypeError("the blocks of Columns cannot be changed; make new Columns")
 
     __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
+
+
+def _within(part: Likelihood, block: Block) -> Likelihood:
+    """Return the likelihood of a block with the position of its exposures in the block."""
+    place = getattr(part, "exposure", None)
+    if not isinstance(place, int):
+        return part
+    if place not in block:
+        found = f"column {place}, which is in another block than the counts {_title(block)}"
+        raise checks.invalid_argument("exposure", found, 'a column of the same block, or "total"')
+    return replace(part, exposure=block.index(place))  # type: ignore[call-arg]
 
 
 def _of_block(values: Mapping[str, Any], index: int) -> dict[str, Any]:

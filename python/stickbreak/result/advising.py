@@ -111,11 +111,12 @@ def of_state(fit: Result) -> Iterator[Advice]:
         needs_rows = is_full and counts.sum() < 2 * rank * rank
         yield Advice(text, kind="one_component", suggestions=("DiagonalGaussian()", *tries) if needs_rows else tries)
     rows = float(counts.sum())
-    counts_values = fit.model.likelihood._domain == "counts"
+    parts = [part for _, part, _ in fit._model.likelihood._parts({})]
+    counts_values = any(part._domain == "counts" for part in parts)
     if counts_values and counts.size > max(_MANY_COMPONENTS * rows, _LEAST_ROWS * _MANY_COMPONENTS):
         text = f"there are {counts.size} components for {rows:.0f} rows"
         tries = ("fewer columns", "more rows")
-        if not isinstance(fit.model.likelihood, NegativeBinomial):
+        if not any(isinstance(part, NegativeBinomial) for part in parts):
             tries = (f"{_DISPERSED}, if counts vary more within a cluster than chance allows", *tries)
         yield Advice(text, kind="many_components", suggestions=tries)
     second = fit.runner_up
@@ -344,12 +345,21 @@ def _of_totals(sample: Sample | None, fit: Result) -> Iterator[Advice]:
 
     Counts of independent columns have totals whose variance is the sum of theirs, however much they vary.
     """
-    likelihood = fit.model.likelihood
-    if sample is None or not isinstance(likelihood, Poisson | NegativeBinomial) or likelihood.exposure is not None:
+    parts = [
+        (places, part)
+        for places, part, _ in fit._model.likelihood._parts({})
+        if isinstance(part, Poisson | NegativeBinomial) and part.exposure is None
+    ]
+    if sample is None or not parts:
         return
-    if np.isnan(sample.rows).any():
-        return
-    rows, labels = sample.rows.astype(np.float64), fit._state.predict(sample.rows, None)
+    labels = fit._state.predict(sample.rows, None)
+    for places, part in parts:
+        rows = (sample.rows if places is None else sample.rows[:, places]).astype(np.float64)
+        if not np.isnan(rows).any():
+            yield from _of_totals_of(rows, labels, part)
+
+
+def _of_totals_of(rows: NDArray[np.float64], labels: NDArray[np.int64], likelihood: Likelihood) -> Iterator[Advice]:
     squares, expected, number = 0.0, 0.0, 0
     for label in np.unique(labels):
         own = rows[labels == label]

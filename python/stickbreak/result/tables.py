@@ -1,5 +1,6 @@
 """Tables of a fit: its components by name, and outlier scores of rows."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,45 @@ class Tabular(Fitted):
                     values
                 )
         return as_frame(table, "summary()")
+
+    def as_table(self, X: ArrayLike) -> Any:
+        """Return rows as a pandas DataFrame with the names of the columns, and levels in place of codes.
+
+        Methods that return rows, such as `sample` and `impute`, return arrays with codes.
+
+        Parameters
+        ----------
+        X : array_like of shape (m, D)
+            Rows as these methods return them.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The same rows. A missing value of a column with levels is None.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument
+            `X` is not an array of D columns, or has a number that is no code of a level.
+        NotSupported
+            pandas is not installed.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> import stickbreak as sb
+        >>> table = pd.DataFrame({"town": ["Ulm", "Bonn"] * 50})
+        >>> fit = sb.fit(sb.Mixture(likelihood=sb.Columns({"town": sb.Categorical()})), table)
+        >>> fit.as_table([[1.0], [0.0]])["town"].tolist()
+        ['Ulm', 'Bonn']
+        """
+        rows = np.asarray(arrays.rows(X, "X", n_columns=self._state.dimension), dtype=np.float64)
+        titles = range(self._state.dimension) if self.column_names is None else self.column_names
+        table: dict[Any, Any] = {}
+        for column, title in enumerate(titles):
+            levels = self._levels[column] if self._levels else None
+            table[title] = rows[:, column] if levels is None else _words(rows[:, column], levels, column)
+        return as_frame(table, "as_table()")
 
     def outlier_scores(
         self, X: ArrayLike, *, n: int = 10_000, seed: int = 0, threads: int | None = None
@@ -165,6 +205,19 @@ def _of_column(
         covariance = np.asarray(known.covariance)
         found["sd"] = np.zeros(n_components) + covariance[column, column] ** 0.5
     return found
+
+
+def _words(codes: NDArray[np.float64], levels: Sequence[Level], column: int) -> NDArray[Any]:
+    """Return the levels of codes, and None for missing ones."""
+    present = ~np.isnan(codes)
+    wrong = present & ((codes < 0) | (codes >= len(levels)) | (codes % 1 != 0))
+    if wrong.any():
+        row = int(wrong.argmax())
+        found, allowed = f"{codes[row]:g} in row {row}, column {column}", f"a code from 0 to {len(levels) - 1}"
+        raise checks.invalid_argument("X", found, allowed)
+    words = np.full(len(codes), None, dtype=object)
+    words[present] = np.array(levels, dtype=object)[codes[present].astype(np.int64)]
+    return words
 
 
 def as_frame(table: dict[str, Any], what: str, index: Any = None) -> Any:

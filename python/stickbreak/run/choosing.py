@@ -51,6 +51,11 @@ _DATE = re.compile(
 )
 _NUMBER = re.compile(r"\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)(e[+-]?\d+)?\s*", re.IGNORECASE)
 _ALLOWED = "a table of amounts, counts, categories and flags"
+# Said below the table.
+_OF_HOLES = (
+    "Amounts with missing values are taken as independent within a cluster. If they are not, a cluster becomes several "
+    "components; complete rows or columns have a Gaussian."
+)
 
 
 class ColumnChoice(NamedTuple):
@@ -64,7 +69,7 @@ class ColumnChoice(NamedTuple):
     values: NDArray[np.float64]
 
 
-def columns_for(data: Any, *, verbose: bool = True) -> Columns:
+def columns_for(data: Any, *, verbose: bool = True, missing: str = "error") -> Columns:
     """Choose a likelihood for each column of a table by its type and its values, and print a table of the choices.
 
     ============================================================== ======================================
@@ -77,8 +82,9 @@ def columns_for(data: Any, *, verbose: bool = True) -> Columns:
     ============================================================== ======================================
 
     Amounts share one `Gaussian`, which sees how they vary together, if there are ten rows or more for each of them, and
-    at most 100. Amounts with missing values, and all amounts otherwise, have a `DiagonalGaussian`. Up to ten distinct
-    whole numbers are categories, unless they look like counts: five or more from 0 on, whose frequencies have one peak
+    at most 100. Amounts that some rows lack one by one have a `DiagonalGaussian`, which takes them as independent
+    within a cluster; so have all amounts otherwise, and with ``missing="marginalize"``. Up to ten distinct whole
+    numbers are categories, unless they look like counts: five or more from 0 on, whose frequencies have one peak
     and fall below a quarter of it. Missing values decide nothing. Constant columns stay, without effect.
 
     Parameters
@@ -87,6 +93,9 @@ def columns_for(data: Any, *, verbose: bool = True) -> Columns:
         A pandas, Polars or Arrow table, or an array of numbers.
     verbose : bool
         Whether to print each column, what it holds, its likelihood, and why.
+    missing : {"error", "marginalize"}
+        "marginalize": later rows may lack values that no row of `data` lacks, so all amounts have a `DiagonalGaussian`.
+        The `Gaussian` of several amounts takes rows that have all of them or none.
 
     Returns
     -------
@@ -121,8 +130,9 @@ def columns_for(data: Any, *, verbose: bool = True) -> Columns:
     {'town': ('Bonn', 'Ulm')}
     """
     show = checks.flag("verbose", verbose)
+    may_miss = checks.word("missing", missing, ("error", "marginalize")) == "marginalize"
     choices = choices_for(data, "data")
-    parts = likelihoods_of(choices)
+    parts = likelihoods_of(choices, may_miss=may_miss)
     if show:
         sys.stdout.write(table_of(choices, parts) + "\n")
     return blocks_of(choices, parts)
@@ -159,15 +169,15 @@ def choices_for(data: Any, argument: str, hint: str = "") -> list[ColumnChoice]:
     return found
 
 
-def likelihoods_of(choices: Sequence[ColumnChoice]) -> list[Likelihood]:
-    """Return the likelihood of the block of each choice."""
+def likelihoods_of(choices: Sequence[ColumnChoice], *, may_miss: bool = False) -> list[Likelihood]:
+    """Return the likelihood of the block of each choice; later rows may lack single values if they `may_miss`."""
     amounts = [choice.values for choice in choices if choice.part == "amount"]
     holes = np.isnan(np.stack(amounts)) if amounts else np.zeros((0, 0), dtype=bool)
     same = bool((holes.all(axis=0) | ~holes.any(axis=0)).all())
     complete = [same or not bool(row.any()) for row in holes]
     n_joint = complete.count(True)
     n = len(amounts[0]) if amounts else 0
-    is_joint = n_joint <= _MOST_JOINT and n >= _ROWS_OF_COLUMN * n_joint
+    is_joint = not may_miss and n_joint <= _MOST_JOINT and n >= _ROWS_OF_COLUMN * n_joint
     gaussian, diagonal = Gaussian(), DiagonalGaussian()
     others: dict[Part, Likelihood] = {"count": NegativeBinomial(), "flag": Bernoulli(), "category": Categorical()}
     found = iter(complete)
@@ -194,7 +204,10 @@ def table_of(choices: Sequence[ColumnChoice], parts: Sequence[Likelihood]) -> st
         lines.append((str(choice.column), choice.holds, type(part).__name__, choice.why))
     widths = [max(map(len, cells_of)) for cells_of in zip(*lines, strict=True)]
     padded = ("  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)) for line in lines)
-    return "\n".join(line.rstrip() for line in padded)
+    diagonal = [c for c, part in zip(choices, parts, strict=True) if isinstance(part, DiagonalGaussian)]
+    with_holes = [choice for choice in diagonal if 0 < np.isnan(choice.values).sum() < len(choice.values)]
+    notes = [_OF_HOLES] if with_holes and len(diagonal) > 1 else []
+    return "\n".join([*(line.rstrip() for line in padded), *notes])
 
 
 def _chosen(title: str | int, column: cells.Column, *, is_frame: bool) -> ColumnChoice:

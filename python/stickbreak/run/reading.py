@@ -156,7 +156,7 @@ def _read(
     if exposure is None:
         placed = _placed(likelihood, found.names, rows.shape[1], found.sizes)
         return Given(rows, found.names, found.levels, placed), found.order is not None
-    placed = replace(likelihood, exposure=rows.shape[1])  # type: ignore[call-arg]
+    placed = _with_last(likelihood, rows.shape[1])
     given = Given(exposures.appended(rows, exposure), exposures.with_name(found.names), found.levels, placed)
     return given, found.order is not None
 
@@ -167,6 +167,16 @@ def _placed(
     """Return the likelihood with the positions of the columns that it names, and the numbers of their levels."""
     # The levels may be those of a fit to start from, which is refused later if it has other columns.
     return likelihood._placed(columns, n_columns)._with_levels(sizes if len(sizes) == n_columns else ())
+
+
+def _with_last(likelihood: Likelihood, n_columns: int) -> Likelihood:
+    """Return the likelihood of `n_columns` columns with exposures in a further one, which has no parameters."""
+    given = {
+        name: np.concatenate((value, [1.0]))
+        for name, value in likelihood._parameters().items()
+        if isinstance(value, np.ndarray) and value.size == n_columns
+    }
+    return replace(likelihood, exposure=n_columns, **given)  # type: ignore[call-arg]
 
 
 def _check_takes_exposure(likelihood: Likelihood) -> None:

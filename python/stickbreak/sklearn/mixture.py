@@ -411,7 +411,7 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     def _model(self, data: object = None) -> Mixture:
         return Mixture(
-            likelihood=nested.likelihood(self.likelihood, data),
+            likelihood=nested.likelihood(self.likelihood, data, may_miss=self.missing == "marginalize"),
             process=DirichletProcess() if self.process is None else self.process,
         )
 

@@ -23,7 +23,7 @@ AUTO = "auto"
 WORDS[AUTO] = Columns
 
 
-def likelihood(value: object, data: object = None) -> Likelihood:
+def likelihood(value: object, data: object = None, *, may_miss: bool = False) -> Likelihood:
     """Return the likelihood of an estimator: the default for None, or the likelihood with the given name.
 
     "auto" follows the data; without any it is a `Gaussian`.
@@ -37,7 +37,7 @@ def likelihood(value: object, data: object = None) -> Likelihood:
         return Gaussian()
     if isinstance(value, str) and value == AUTO:
         choices = choices_for(data, "X")
-        return blocks_of(choices, likelihoods_of(choices))
+        return blocks_of(choices, likelihoods_of(choices, may_miss=may_miss))
     if isinstance(value, str):
         kind = WORDS[checks.word("likelihood", value, list(WORDS), or_else=("a likelihood",))]
         required = [name for name, rule in kind._entry["parameters"].items() if rule["required"]]
