@@ -108,6 +108,16 @@ def test_codes_stand_for_levels(fit: sb.Fit) -> None:
     assert by_hand.elbo == fit.elbo
 
 
+def test_tables_of_codes_have_the_names_of_the_fit(fit: sb.Fit) -> None:
+    codes = np.array([[1.0, 2, 0, 0, 1, 2]])
+    frame = pd.DataFrame(codes, columns=list(FRAME.columns))
+    expected = fit.as_table(codes)
+    assert expected["word"].tolist() == ["small"]
+    pd.testing.assert_frame_equal(fit.as_table(frame[frame.columns[::-1]]), expected)
+    with pytest.raises(sb.InvalidArgument, match="inf in row 0, column 'word'"):
+        fit.as_table(frame.assign(word=np.inf))
+
+
 def test_another_order_of_columns_and_categories(fit: sb.Fit) -> None:
     other = FRAME[FRAME.columns[::-1]].copy()
     other["grade"] = other["grade"].cat.set_categories(["never", "new", "A", "C", "B"])
@@ -474,5 +484,5 @@ def test_arrays_of_numbers_that_are_no_codes_are_refused_and_rows_of_codes_becom
     assert np.isfinite(fit.log_predictive(shown)).all()
     np.testing.assert_array_equal(shown["a"], drawn[:, 0])
     assert fit.as_table([[0.5, np.nan, 2.0]]).iloc[0, 1:].tolist() == [None, "z"]
-    with pytest.raises(sb.InvalidArgument, match="3 in row 0, column 1"):
+    with pytest.raises(sb.InvalidArgument, match="3 in row 0, column 'class'"):
         fit.as_table([[0.5, 3.0, 0.0]])

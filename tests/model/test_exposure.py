@@ -320,6 +320,17 @@ def test_advice_on_rows_of_different_sizes(seed: int) -> None:
     assert "exposure" not in kinds_of_advice(fitted(rows, sb.NegativeBinomial(), exposure=sizes))
 
 
+def test_advice_names_the_block() -> None:
+    rows, _ = overdispersed(0.5, 0, 12)
+    other = np.random.default_rng(1).poisson(9.0, (len(rows), 3))
+    blocks = {tuple(range(12)): sb.NegativeBinomial(), (12, 13, 14): sb.Poisson()}
+    found = [a for a in fitted(np.hstack((rows, other)), sb.Columns(blocks)).advice() if a.kind == "exposure"]
+    assert [str(advice).split(" within")[0] for advice in found] == [
+        "row totals of the columns 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more"
+    ]
+    assert not any("fit(" in suggestion for suggestion in found[0].suggestions)
+
+
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("d", [2, 5, 12])
 def test_no_advice_on_ordinary_counts(seed: int, d: int) -> None:

@@ -114,6 +114,22 @@ def test_a_search_on_a_frame() -> None:
     assert pipeline.predict(FRAME).shape == (N,)
 
 
+def test_numbers_as_levels() -> None:
+    frame = FRAME.assign(grade=10 * KIND + 5)
+    blocks = {"age": sb.Gaussian(), "visits": sb.NegativeBinomial(), "grade": sb.Categorical()}
+    for likelihood in ("auto", sb.Columns(blocks)):
+        table = frame if likelihood == "auto" else frame.drop(columns=["town", "word"])
+        found = mixture(likelihood).fit(table)
+        assert found.fit_.levels["grade"] == (5, 15, 25)
+        np.testing.assert_array_equal(found.labels_, found.fit_.predict(table))
+        np.testing.assert_array_equal(found.predict(table), found.labels_)
+        assert found.score(table) == pytest.approx(found.fit_.log_predictive(table).mean())
+        assert found.partial_fit(table).fit_.levels["grade"] == (5, 15, 25)
+    holes = frame.assign(age=frame["age"].where(frame.index != 4))
+    estimator = mixture(missing="marginalize").fit(holes)
+    assert estimator.score(holes) == pytest.approx(estimator.fit_.log_predictive(holes).mean())
+
+
 def test_missing_values_follow_the_estimator() -> None:
     holes = FRAME.copy()
     holes.loc[3, "word"] = None

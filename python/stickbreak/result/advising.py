@@ -356,10 +356,16 @@ def _of_totals(sample: Sample | None, fit: Result) -> Iterator[Advice]:
     for places, part in parts:
         rows = (sample.rows if places is None else sample.rows[:, places]).astype(np.float64)
         if not np.isnan(rows).any():
-            yield from _of_totals_of(rows, labels, part)
+            yield from _of_totals_of(rows, labels, part, places, fit.column_names)
 
 
-def _of_totals_of(rows: NDArray[np.float64], labels: NDArray[np.int64], likelihood: Likelihood) -> Iterator[Advice]:
+def _of_totals_of(
+    rows: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    likelihood: Likelihood,
+    places: Sequence[int] | None,
+    names: Names | None,
+) -> Iterator[Advice]:
     squares, expected, number = 0.0, 0.0, 0
     for label in np.unique(labels):
         own = rows[labels == label]
@@ -369,11 +375,13 @@ def _of_totals_of(rows: NDArray[np.float64], labels: NDArray[np.int64], likeliho
         number += len(own) - 1
     least = max(_UNEQUAL, 1.0 + _ERRORS * (2.0 / number) ** 0.5) if number > 0 else 0.0
     if number > 0 and squares > least * expected:
-        text = f"row totals within components vary {squares / expected:.2g} times as much as independent counts"
-        tries = (
-            f'{type(likelihood).__name__}(exposure="total"), if totals say how much was counted',
-            "fit(..., exposure=)",
+        of_block = "" if places is None else f" of the {columns(list(places), names)}"
+        text = (
+            f"row totals{of_block} within components vary {squares / expected:.2g} times as much as independent counts"
         )
+        tries: tuple[str, ...] = (f'{type(likelihood).__name__}(exposure="total"), if totals say how much was counted',)
+        if places is None:
+            tries += ("fit(..., exposure=)",)
         yield Advice(text, kind="exposure", suggestions=tries)
 
 

@@ -91,12 +91,13 @@ class Tabular(Fitted):
         >>> fit.as_table([[1.0], [0.0]])["town"].tolist()
         ['Ulm', 'Bonn']
         """
-        rows = np.asarray(arrays.rows(X, "X", n_columns=self._state.dimension), dtype=np.float64)
-        titles = range(self._state.dimension) if self.column_names is None else self.column_names
+        found = names.named(X, "X", self.column_names).data
+        rows = np.asarray(arrays.rows(found, "X", n_columns=self._state.dimension), dtype=np.float64)
+        titles: Sequence[str | int] = self.column_names or range(self._state.dimension)
         table: dict[Any, Any] = {}
         for column, title in enumerate(titles):
             levels = self._levels[column] if self._levels else None
-            table[title] = rows[:, column] if levels is None else _words(rows[:, column], levels, column)
+            table[title] = rows[:, column] if levels is None else _words(rows[:, column], levels, title)
         return as_frame(table, "as_table()")
 
     def outlier_scores(
@@ -207,13 +208,14 @@ def _of_column(
     return found
 
 
-def _words(codes: NDArray[np.float64], levels: Sequence[Level], column: int) -> NDArray[Any]:
+def _words(codes: NDArray[np.float64], levels: Sequence[Level], column: str | int) -> NDArray[Any]:
     """Return the levels of codes, and None for missing ones."""
     present = ~np.isnan(codes)
-    wrong = present & ((codes < 0) | (codes >= len(levels)) | (codes % 1 != 0))
+    in_range = (codes >= 0) & (codes < len(levels))
+    wrong = present & (np.where(in_range, codes, 0.5) % 1.0 != 0.0)
     if wrong.any():
         row = int(wrong.argmax())
-        found, allowed = f"{codes[row]:g} in row {row}, column {column}", f"a code from 0 to {len(levels) - 1}"
+        found, allowed = f"{codes[row]:g} in row {row}, column {column!r}", f"a code from 0 to {len(levels) - 1}"
         raise checks.invalid_argument("X", found, allowed)
     words = np.full(len(codes), None, dtype=object)
     words[present] = np.array(levels, dtype=object)[codes[present].astype(np.int64)]

@@ -134,7 +134,7 @@ def columns_for(data: Any, *, verbose: bool = True, missing: str = "error") -> C
     choices = choices_for(data, "data")
     parts = likelihoods_of(choices, may_miss=may_miss)
     if show:
-        sys.stdout.write(table_of(choices, parts) + "\n")
+        sys.stdout.write(table_of(choices, parts, may_miss=may_miss) + "\n")
     return blocks_of(choices, parts)
 
 
@@ -197,7 +197,7 @@ def blocks_of(choices: Sequence[ColumnChoice], parts: Sequence[Likelihood]) -> C
     return Columns({tuple(columns): kind() for kind, columns in blocks.items() if columns})
 
 
-def table_of(choices: Sequence[ColumnChoice], parts: Sequence[Likelihood]) -> str:
+def table_of(choices: Sequence[ColumnChoice], parts: Sequence[Likelihood], *, may_miss: bool = False) -> str:
     """Return the choices as lines of aligned columns."""
     lines = [("column", "holds", "likelihood", "why")]
     for choice, part in zip(choices, parts, strict=True):
@@ -206,7 +206,7 @@ def table_of(choices: Sequence[ColumnChoice], parts: Sequence[Likelihood]) -> st
     padded = ("  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)) for line in lines)
     diagonal = [c for c, part in zip(choices, parts, strict=True) if isinstance(part, DiagonalGaussian)]
     with_holes = [choice for choice in diagonal if 0 < np.isnan(choice.values).sum() < len(choice.values)]
-    notes = [_OF_HOLES] if with_holes and len(diagonal) > 1 else []
+    notes = [_OF_HOLES] if (with_holes or may_miss) and len(diagonal) > 1 else []
     return "\n".join([*(line.rstrip() for line in padded), *notes])
 
 

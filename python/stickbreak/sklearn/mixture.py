@@ -163,10 +163,10 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         """
         model = self._model(X)
         coded = self._coded(X, model.likelihood)
-        rows = self._validated(X if coded is None else like(X, coded), first=True)
+        rows = self._named(self._validated(X if coded is None else like(X, coded), first=True), coded)
         found = fitting.run_fit(
             model,
-            self._named(rows, coded),
+            rows,
             self._algorithm(),
             n_components=self.n_components,
             init=self.init,
@@ -309,7 +309,8 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         log_densities = self._fitted().log_predictive(rows, threads=self.threads)
         weights = arrays.sample_weights(sample_weight, len(log_densities))
         if self._allows_nan():
-            weights = arrays.without_empty_rows(weights, arrays.rows_without_values(rows), "X", "score")
+            plain = rows.rows if isinstance(rows, CodedRows) else rows
+            weights = arrays.without_empty_rows(weights, arrays.rows_without_values(plain), "X", "score")
         log_densities, weights = arrays.with_density(log_densities, weights, "X")
         if weights is None:
             return float(log_densities.mean())
@@ -424,12 +425,14 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         found = coded(X, "X", likelihood, levels=known, learn=True)
         return found if isinstance(found.data, np.ndarray) else None
 
-    def _read(self, X: Any) -> DenseRows:
+    def _read(self, X: Any) -> DenseRows | CodedRows:
         """Return rows of a fitted estimator, with codes in place of levels."""
         fitted = self._fitted()
         X = frames.understood(X, "X")
         if frames.is_table(X) and fitted._levels and named(X, "X").names == fitted.column_names:
-            X = like(X, fitted._coded(X, "X"))
+            found = fitted._coded(X, "X")
+            rows = self._validated(like(X, found))
+            return CodedRows(rows, fitted.column_names, found.levels, found.sizes)
         return self._validated(X)
 
     def _validated(self, X: ArrayLike, *, first: bool = False) -> DenseRows:
@@ -466,7 +469,7 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         if of_passes:
             warnings.warn(str(of_passes), ConvergenceWarning, stacklevel=3)
 
-    def _keep(self, fitted: Fit, rows: DenseRows) -> Self:
+    def _keep(self, fitted: Fit, rows: Any) -> Self:
         self.fit_ = fitted
         if fitted.stop_reason is StopReason.INTERRUPTED:
             raise KeyboardInterrupt
