@@ -108,6 +108,17 @@ def test_codes_stand_for_levels(fit: sb.Fit) -> None:
     assert by_hand.elbo == fit.elbo
 
 
+def test_pictures_of_rows_take_tables_with_numbers_as_levels() -> None:
+    pytest.importorskip("matplotlib").use("Agg")
+    frame = FRAME.assign(weight=SIZE[::-1])
+    blocks = BLOCKS | {"size": sb.DiagonalGaussian(), "weight": sb.DiagonalGaussian()}
+    fit = fitted(frame, sb.Mixture(likelihood=sb.Columns(blocks)))
+    assert fit.levels["number"] == (5, 15, 25)
+    assert len(sb.plot.clusters(fit, frame, columns=["size", "weight"]).collections) > 0
+    assert len(sb.plot.responsibilities(fit, frame).images) == 1
+    assert sb.plot.density(fit, "size", X=frame).get_xlabel() == "size"
+
+
 def test_tables_of_codes_have_the_names_of_the_fit(fit: sb.Fit) -> None:
     codes = np.array([[1.0, 2, 0, 0, 1, 2]])
     frame = pd.DataFrame(codes, columns=list(FRAME.columns))

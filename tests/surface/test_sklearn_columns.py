@@ -124,6 +124,8 @@ def test_numbers_as_levels() -> None:
         np.testing.assert_array_equal(found.labels_, found.fit_.predict(table))
         np.testing.assert_array_equal(found.predict(table), found.labels_)
         assert found.score(table) == pytest.approx(found.fit_.log_predictive(table).mean())
+        rows, labels = found.sample(20)
+        np.testing.assert_array_equal(labels, found.fit_.predict(found.fit_.as_table(rows)))
         assert found.partial_fit(table).fit_.levels["grade"] == (5, 15, 25)
     holes = frame.assign(age=frame["age"].where(frame.index != 4))
     estimator = mixture(missing="marginalize").fit(holes)

@@ -154,7 +154,7 @@ def _values(fit: Fit, X: ArrayLike, columns: list[int]) -> NDArray[Any]:
     """Return the values of columns in rows that lack none of them, at least one."""
     rows = dense(fit, X)
     # The labels are not drawn: only the core knows which values the fit cannot read.
-    fit.predict(rows)
+    fit.predict(X)
     values: NDArray[Any] = rows[:, columns]
     values = values[~np.isnan(values).any(axis=1)]
     if not values.size:

@@ -68,7 +68,7 @@ def clusters(
     fit, outside = canvas.checked(fit), probability(level)
     share = outside[1] - outside[0]
     rows = dense(fit, X)
-    labels = fit.predict(rows)
+    labels = fit.predict(X)
     used, centre, directions, titles = _directions(fit, rows, columns)
     means, covariances = quantities.moments(fit, used)
     drawn = canvas.axes(ax)
@@ -130,8 +130,9 @@ def responsibilities(fit: Fit, X: ArrayLike, *, ax: "Axes | None" = None) -> "Ax
         matplotlib is not installed.
     """
     fit = canvas.checked(fit)
-    rows: Any = fit._rows(X, minimum=1)
-    table: NDArray[Any] = fit.predict_proba(rows)
+    # There must be a row.
+    fit._rows(X, minimum=1)
+    table: NDArray[Any] = fit.predict_proba(X)
     table = table[canvas.thinned(len(table), _MOST_POINTS)]
     drawn = canvas.axes(ax)
     order = np.lexsort((-table.max(axis=1), table.argmax(axis=1)))

@@ -14,7 +14,7 @@ from stickbreak import checks
 from stickbreak import errors as sb_errors
 from stickbreak.io import arrays, frames
 from stickbreak.io.arrays import DenseRows
-from stickbreak.io.levels import Coded, CodedRows, coded
+from stickbreak.io.levels import Coded, CodedRows, coded, sizes_of
 from stickbreak.io.names import Table, named
 from stickbreak.model.likelihoods import Likelihood
 from stickbreak.model.mixture import Mixture
@@ -335,7 +335,8 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         fitted = self._fitted()
         n_samples = checks.integer("n_samples", n_samples, minimum=1)
         rows = fitted.sample(n_samples, seed=seed_of(self.random_state), threads=self.threads)
-        return rows, fitted.predict(rows, threads=self.threads)
+        drawn = CodedRows(rows, fitted.column_names, fitted._levels, sizes_of(fitted._levels))
+        return rows, fitted.predict(drawn, threads=self.threads)
 
     @property
     def _n_features_out(self) -> int:
