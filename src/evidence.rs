@@ -87,7 +87,7 @@ fn raised<F: Scalar>(model: &Model<F>, summary: &Summary, turns: usize, least: f
 }
 
 /// The model with a base measure that follows the components, but is no more certain about their widths and positions
-/// than the initial one (see [`Evidence::cautions`](crate::likelihood::Evidence::cautions)).
+/// than the initial one (see [`Evidence::cautions`]).
 ///
 /// A base measure estimated from few components may be certain that all components are like these. Then no split of
 /// them can raise the bound.
@@ -112,7 +112,7 @@ pub fn unsure<F: Scalar>(model: &Model<F>, summary: &Summary) -> Result<Model<F>
 }
 
 /// The model with a fixed base measure that lets components be narrow and far apart (see
-/// [`Evidence::loose`](crate::likelihood::Evidence::loose)); `None` if nothing is estimated or the likelihood has none.
+/// [`Evidence::loose`]); `None` if nothing is estimated or the likelihood has none.
 ///
 /// # Errors
 /// [`crate::Error::Numerical`].

@@ -320,6 +320,13 @@ def test_advice_on_rows_of_different_sizes(seed: int) -> None:
     assert "exposure" not in kinds_of_advice(fitted(rows, sb.NegativeBinomial(), exposure=sizes))
 
 
+@every_kind
+def test_names_that_no_file_can_have_are_refused(kind: Any) -> None:
+    with pytest.raises(sb.InvalidArgument, match="lone surrogate") as caught:
+        kind(exposure="a\ud800")
+    assert caught.value.argument == "exposure"
+
+
 def test_advice_names_the_block() -> None:
     rows, _ = overdispersed(0.5, 0, 12)
     other = np.random.default_rng(1).poisson(9.0, (len(rows), 3))
