@@ -164,6 +164,11 @@ def word(argument: str, value: object, known: Sequence[str], *, or_else: Sequenc
     return value
 
 
+def has_surrogate(text: str) -> bool:
+    """Return whether a text has a lone surrogate, so that it cannot be written as UTF-8."""
+    return any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
 def quote(value: str) -> str:
     """Return a word in quotation marks, shortened if it is long."""
     return reprlib.repr(value)

@@ -114,6 +114,15 @@ def test_doubled_names_are_refused(fit: sb.Fit) -> None:
             read()
 
 
+def test_names_with_lone_surrogates_are_refused(fit: sb.Fit) -> None:
+    """The core and other programs read names as UTF-8."""
+    wrong = pd.DataFrame(X)
+    wrong.columns = pd.Index(["width", "dep\ud800", "height"], dtype=object)
+    for call in (lambda: fit.predict(wrong), lambda: sb.fit(MODEL, wrong)):
+        with pytest.raises(sb.InvalidArgument, match=r"column 'dep\\ud800', which has a lone surrogate"):
+            call()
+
+
 def test_names_that_are_not_strings() -> None:
     mixed = pd.DataFrame(X, columns=["height", 1, "depth"])
     with pytest.raises(

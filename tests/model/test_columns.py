@@ -265,6 +265,8 @@ def test_files_and_values(tmp_path: Path) -> None:
         ({"a": sb.Poisson(), "b, a": sb.Gaussian()}, sb.InvalidArgument, "'a' twice"),
         ({(): sb.Poisson()}, sb.InvalidArgument, "without columns"),
         ({"a,": sb.Poisson()}, sb.InvalidArgument, "a name is empty"),
+        ({"b, a\ud800": sb.Poisson()}, sb.InvalidArgument, r"'a\\ud800', which has a lone surrogate"),
+        ({("a\ud800", 1): sb.Poisson()}, sb.InvalidArgument, r"'a\\ud800', which has a lone surrogate"),
         ({(0, 0): sb.Poisson()}, sb.InvalidArgument, "0 twice"),
         ({-1: sb.Poisson()}, sb.InvalidArgument, "-1"),
         ({True: sb.Poisson()}, sb.InvalidType, "True"),

@@ -79,8 +79,8 @@ def named(value: Any, argument: str, expected: Names | None = None) -> Named:
     InvalidType
         Some names are strings and others are not, or the value has names and is no table that can be read.
     InvalidArgument
-        Two columns have the same name, a column of `expected` is missing, a column is not in `expected`, or numbers in
-        place of names are not in ascending order.
+        Two columns have the same name, a name has a lone surrogate, a column of `expected` is missing, a column is not
+        in `expected`, or numbers in place of names are not in ascending order.
     """
     value = frames.understood(value, argument)
     found = _names_of(value)
@@ -208,6 +208,9 @@ def _checked(labels: list[Any], argument: str) -> Names:
         if name in seen:
             found = f"a table with several columns called {checks.quote(name)}"
             raise checks.invalid_argument(argument, found, "a table whose columns have different names")
+        if checks.has_surrogate(name):
+            found = f"a table with the column {checks.quote(name)}, which has a lone surrogate"
+            raise checks.invalid_argument(argument, found, "a table whose column names can be written as UTF-8")
         seen.add(name)
     return tuple(labels)
 

@@ -42,8 +42,8 @@ class Columns(Likelihood):
         `blocks` is not a dict, a key is neither a string nor a tuple of strings and integers, or a value is not a
         likelihood.
     InvalidArgument
-        There are no blocks, a block has no columns, or a column is named twice. When the data are known: a name that
-        they do not have, or a column of theirs in no block.
+        There are no blocks, a block has no columns, a column is named twice, or a name has a lone surrogate. When the
+        data are known: a name that they do not have, or a column of theirs in no block.
     NotSupported
         A block is itself `Columns`, or has a parameter with a `Gamma` prior.
 
@@ -248,12 +248,12 @@ def _block(key: object) -> Block:
         names = tuple(name.strip() for name in key.split(","))
         if not all(names):
             raise checks.invalid_argument("blocks", f"the key {checks.quote(key)}", _KEYS, "a name is empty")
-        return names
+        return tuple(map(_name, names))
     columns: Iterable[object] = key if isinstance(key, tuple) else (key,)
     found: list[str | int] = []
     for column in columns:
         if isinstance(column, str):
-            found.append(column)
+            found.append(_name(column))
         elif isinstance(column, bool) or not isinstance(column, Hashable):
             raise checks.invalid_type("blocks", f"the key {key!r}", _KEYS)
         else:
@@ -261,6 +261,14 @@ def _block(key: object) -> Block:
     if not found:
         raise checks.invalid_argument("blocks", "a block without columns", _KEYS)
     return tuple(found)
+
+
+def _name(column: str) -> str:
+    """Return the name of a column, which the core reads as UTF-8."""
+    if checks.has_surrogate(column):
+        found = f"the name {checks.quote(column)}, which has a lone surrogate"
+        raise checks.invalid_argument("blocks", found, "names that can be written as UTF-8")
+    return column
 
 
 def _likelihood(key: object, value: object) -> Likelihood:

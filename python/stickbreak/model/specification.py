@@ -173,7 +173,7 @@ def _column(argument: str, value: object) -> int | str:
     """Return a position or a name; whether there is such a column, the data show."""
     others = ["the name of a column", '"total"', "None"]
     if isinstance(value, str) and value:
-        if any("\ud800" <= letter <= "\udfff" for letter in value):
+        if checks.has_surrogate(value):
             found = f"{checks.quote(value)}, which has a lone surrogate"
             raise checks.invalid_argument(argument, found, "the name of a column that can be written as UTF-8")
         return str(value)
