@@ -1,16 +1,21 @@
 """Tables of packages that are not known by name keep the names of their columns, or are refused."""
 
 import datetime
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import narwhals
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import stickbreak as sb
+from stickbreak.io import datafiles
+from stickbreak.io.names import Table
 from stickbreak.sklearn import BayesianMixture
 
 ROWS = np.random.default_rng(0).normal([[-5.0, 0.0, 1.0], [5.0, 2.0, 30.0]], size=(40, 2, 3)).reshape(-1, 3)
@@ -198,3 +203,59 @@ def test_booleans_and_columns_without_values_are_read() -> None:
     table = pl.from_pandas(FRAME).with_columns(b=pl.Series([True, False] * 40), c=pl.lit(None))
     model = sb.Mixture(likelihood=sb.DiagonalGaussian())
     assert sb.fit(model, table, sb.Full(max_passes=2), n_components=2, missing="marginalize").n_components == 2
+
+
+# Dictionaries
+
+DECLARED = ("small", "never", "medium", "large")
+CODES = np.tile([0, 3, 2], 20)
+WORDS = np.array(DECLARED, dtype=object)[CODES]
+
+
+def dictionary(names: Sequence[str], *, ordered: bool) -> pa.Table:
+    """A table with the words in a dictionary of this order."""
+    codes = pa.array([names.index(word) for word in WORDS])
+    column = pa.DictionaryArray.from_arrays(codes, pa.array(names), ordered=ordered)
+    return pa.table({"size": CODES.astype(float), "word": column})
+
+
+def categories() -> pd.DataFrame:
+    return pd.DataFrame({"size": CODES.astype(float), "word": pd.Categorical(WORDS, categories=DECLARED)})
+
+
+DICTIONARIES: dict[str, tuple[Callable[[], pa.Table], tuple[str, ...]]] = {
+    "ordered": (lambda: dictionary(DECLARED, ordered=True), DECLARED),
+    "plain": (lambda: dictionary(DECLARED, ordered=False), ("large", "medium", "small")),
+    "other plain": (lambda: dictionary(DECLARED[::-1], ordered=False), ("large", "medium", "small")),
+    "of pandas": (lambda: pa.Table.from_pandas(categories()), DECLARED),
+    "of Polars": (
+        lambda: pl.DataFrame(
+            {"size": CODES * 1.0, "word": WORDS}, schema_overrides={"word": pl.Enum(DECLARED)}
+        ).to_arrow(),
+        DECLARED,
+    ),
+}
+
+
+@pytest.mark.parametrize("groups", [60, 7])
+@pytest.mark.parametrize(("table", "expected"), DICTIONARIES.values(), ids=DICTIONARIES)
+def test_dictionaries_declare_levels_if_they_have_an_order(
+    table: Callable[[], pa.Table], expected: tuple[str, ...], groups: int, tmp_path: Path
+) -> None:
+    """The values of other dictionaries stand in the order of their first rows."""
+    pq.write_table(table(), tmp_path / "rows.parquet", row_group_size=groups)
+    model = sb.Mixture(likelihood=sb.Columns({"size": sb.Gaussian(), "word": sb.Categorical()}))
+    for data in (table(), tmp_path / "rows.parquet"):
+        fit = sb.fit(model, data, sb.Full(max_passes=3, tol=0), n_components=2)
+        assert fit.levels == {"word": expected}
+    found = datafiles.read(tmp_path / "rows.parquet", words=datafiles.TextColumns(others="most"))
+    again = sb.fit(model, Table(found.rows, found.names), sb.Full(max_passes=3, tol=0), n_components=2)
+    assert again.levels == {"word": expected}
+
+
+def test_files_that_declare_different_levels_have_them_sorted(tmp_path: Path) -> None:
+    model = sb.Mixture(likelihood=sb.Columns({"size": sb.Gaussian(), "word": sb.Categorical()}))
+    for name, names in (("a", DECLARED), ("b", DECLARED[::-1])):
+        pq.write_table(dictionary(names, ordered=True), tmp_path / f"{name}.parquet")
+    fit = sb.fit(model, tmp_path, sb.Full(max_passes=3, tol=0), n_components=2)
+    assert fit.levels == {"word": ("large", "medium", "never", "small")}

@@ -23,9 +23,12 @@ class MixedRows:
     ----------
     columns : list of ndarray
         The columns: float64 with NaN for missing values, or objects, strings with None for missing ones.
+    declared : list of tuple, optional
+        The declared categories of each column, None for columns without.
     """
 
     columns: list[NDArray[Any]]
+    declared: Sequence[tuple[str, ...] | None] = ()
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -39,8 +42,9 @@ class MixedRows:
         rows, columns = key
         if isinstance(columns, int):
             return self.columns[columns][rows]
-        chosen = self.columns[columns] if isinstance(columns, slice) else [self.columns[place] for place in columns]
-        return MixedRows([column[rows] for column in chosen])
+        places = range(len(self.columns))[columns] if isinstance(columns, slice) else columns
+        declared = [self.declared[place] for place in places] if self.declared else ()
+        return MixedRows([self.columns[place][rows] for place in places], declared)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,12 +86,24 @@ def column(value: Any, position: int) -> Column:
     if isinstance(value, np.ndarray):
         return _of_array(value[:, position], value.dtype)
     if isinstance(value, MixedRows):
-        return _of_array(value.columns[position], value.columns[position].dtype)
+        values, declared = value.columns[position], value.declared[position] if value.declared else None
+        return _of_array(values, values.dtype) if declared is None else _of_declared(values, declared)
     if frames.is_of(value, "pandas", "DataFrame"):
         return _of_pandas(value.iloc[:, position])
     if frames.is_of(value, "polars", "DataFrame"):
         return _of_polars(value.to_series(position))
-    return _of_arrow(value.column(position))
+    return _of_arrow(value.column(position), is_declared=declares(value.schema, position))
+
+
+def declares(schema: Any, position: int) -> bool:
+    """Return whether a column of an Arrow schema is a dictionary that declares categories: others only save memory."""
+    field = schema.field(position)
+    if not sys.modules["pyarrow"].types.is_dictionary(field.type):
+        return False
+    # Categories of pandas become dictionaries that are not ordered.
+    notes = (schema.pandas_metadata or {}).get("columns", ())
+    of_pandas = any(note.get("name") == field.name and note.get("pandas_type") == "categorical" for note in notes)
+    return bool(field.type.ordered) or of_pandas
 
 
 def level(value: Any) -> Level:
@@ -109,6 +125,13 @@ def _of_array(values: NDArray[Any], dtype: Any) -> Column:
     if kind in "mM":
         return Column("times", np.empty(0), dtype=dtype)
     return _of_objects(values.tolist(), dtype)
+
+
+def _of_declared(values: NDArray[Any], declared: tuple[str, ...]) -> Column:
+    """Return a column of words that are declared categories."""
+    codes = {word: code for code, word in enumerate(declared)}
+    found = np.array([-1 if word is None else codes[word] for word in values.tolist()], dtype=np.int64)
+    return Column("categories", found, declared, values.dtype)
 
 
 def _of_objects(values: Sequence[Any], dtype: Any) -> Column:
@@ -182,11 +205,11 @@ def _of_polars(series: Any) -> Column:
     return _of_objects(series.cast(polars.String).to_list() if dtype == polars.Categorical else series.to_list(), dtype)
 
 
-def _of_arrow(values: Any) -> Column:
+def _of_arrow(values: Any, *, is_declared: bool) -> Column:
     arrow: Any = sys.modules["pyarrow"]
     types, dtype = arrow.types, values.type
     if types.is_dictionary(dtype):
-        if not dtype.ordered:
+        if not is_declared:
             return _of_objects(values.cast(dtype.value_type).to_pylist(), dtype)
         whole = values.combine_chunks() if hasattr(values, "combine_chunks") else values
         if hasattr(whole, "chunks"):

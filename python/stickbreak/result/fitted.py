@@ -71,10 +71,10 @@ class Fitted:
     def levels(self) -> dict[str | int, tuple[str | int | float | bool, ...]]:
         """The levels of columns of `Categorical` and `Bernoulli` by name, in the order of their codes.
 
-        Text and numbers are sorted, and categories of pandas and Polars keep their order. Columns that hold codes
-        already are left out. Methods that read rows match the values of a table with the levels, and refuse others. In
-        arrays, such as those of `impute` and `sample`, code k stands for level k. Columns without names are called by
-        their positions.
+        Text and numbers are sorted. Categories of pandas, `Enum` of Polars and ordered dictionaries of Arrow keep their
+        order. Columns that hold codes already are left out. Methods that read rows match the values of a table with the
+        levels, and refuse others. In arrays, such as those of `impute` and `sample`, code k stands for level k. Columns
+        without names are called by their positions.
         """
         return by_column(self._levels, self._column_names)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from stickbreak.checks import brief
 from stickbreak.errors import NotSupported, SourceError, StickbreakError
 from stickbreak.io import arrays
-from stickbreak.io.cells import MixedRows
+from stickbreak.io.cells import MixedRows, declares
 from stickbreak.io.datafiles.columns import Choice, named, title
 from stickbreak.io.datafiles.sources import Watch
 
@@ -39,7 +39,10 @@ def read_parquet(
     file.say_converted()
     if file.has_words:
         columns = zip(*(block.columns for block in mixed), strict=True)
-        rows = MixedRows([np.concatenate(parts) for parts in columns])
+        declared = [
+            found[0] if len(set(found)) == 1 else None for found in zip(*(b.declared for b in mixed), strict=True)
+        ]
+        rows = MixedRows([np.concatenate(parts) for parts in columns], declared)
     return rows, file.names, file.kept()
 
 
@@ -147,6 +150,7 @@ class ParquetRows:
                     break
                 rows = np.empty((0 if self.has_words else batch.num_rows, len(self.positions)), dtype=self.dtype)
                 mixed: list[NDArray[Any]] = []
+                declared: list[tuple[str, ...] | None] = []
                 for place, position in enumerate(self.positions):
                     column = batch.column(names[position])
                     if column.null_count and not self._may_miss:
@@ -158,9 +162,11 @@ class ParquetRows:
                         column = column.cast(self._pyarrow.float64())
                     if self.has_words:
                         mixed.append(_column(self._pyarrow, column))
+                        is_declared = is_text and declares(batch.schema, batch.schema.get_field_index(names[position]))
+                        declared.append(tuple(column.dictionary.to_pylist()) if is_declared else None)
                     else:
                         rows[:, place] = column.to_numpy(zero_copy_only=False)
-                yield MixedRows(mixed) if self.has_words else rows
+                yield MixedRows(mixed, declared) if self.has_words else rows
         if end != self.n_rows:
             raise SourceError(f"{self.path}: does not hold the {self.n_rows} rows that it says it has")
 
