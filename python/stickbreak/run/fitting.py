@@ -131,7 +131,8 @@ def fit(
         "sequential" adds rows one after another in random order, each with its responsibilities under the components so
         far [1]_; with more than 1000 rows, blocks of ``ceil(n / 1000)`` share a step. Or integer labels of shape (n,),
         from 0; responsibilities of shape (n, K) with rows of sum one; or an earlier fit with the same likelihood and
-        columns.
+        columns. With labels and a larger `n_components`, the other components start empty; the numbers of
+        responsibilities and of a fit must be equal to it.
     n_init : int
         Number of starts with different seeds (the first is `seed`). The fit with the highest objective is kept. If K is
         not fixed, every second start has ``2 K + 10`` components, where K is the number in use (`Fit.n_occupied`) after
