@@ -104,9 +104,17 @@ def test_ctrl_c_while_rows_are_labelled(ended: int, monkeypatch: pytest.MonkeyPa
         ({"n_init": 3}, sb.NotSupported, "n_init"),
         ({"checkpoint": sb.Checkpoint("a")}, sb.NotSupported, "checkpoint"),
         ({"threads": 0}, sb.InvalidArgument, "threads"),
+        ({"n_component": 3}, sb.InvalidType, "n_component"),
     ],
 )
 def test_bad_arguments(arguments: dict, error: type, argument: str) -> None:
     with pytest.raises(error) as caught:
         sb.stability(MODEL, clusters(9.0), **arguments)
     assert caught.value.argument == argument
+
+
+def test_an_unknown_argument_is_one_of_stability() -> None:
+    with pytest.raises(sb.InvalidType, match=r"^stability has no argument 'thread'; did you mean 'threads'"):
+        sb.stability(MODEL, clusters(9.0), thread=2)  # type: ignore[call-arg]
+    with pytest.raises(sb.InvalidType, match="further arguments are callbacks, exposure, init"):
+        sb.stability(MODEL, clusters(9.0), zzz=2)  # type: ignore[call-arg]

@@ -6,6 +6,8 @@ from typing import TypeAlias, TypedDict
 
 from numpy.typing import ArrayLike
 
+from stickbreak import checks
+from stickbreak.errors import InvalidType
 from stickbreak.result.fit import Fit
 from stickbreak.result.history import Record
 from stickbreak.result.topic_fit import TopicFit
@@ -45,3 +47,13 @@ class FitOptions(FoldOptions, total=False):
     sample_weight: ArrayLike | None
     exposure: ArrayLike | None
     checkpoint: Checkpoint | None
+
+
+def check_known(function: str, options: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse options of a function that are no arguments of `fit`; `known` are those that it passes on."""
+    for name in options:
+        if name not in FitOptions.__annotations__:
+            others = sorted(known)
+            hint = checks.did_you_mean(name, others) or f"further arguments are {', '.join(others)}"
+            message = f"{function} has no argument {checks.quote(name)}; {hint}"
+            raise InvalidType(message, argument=name, found=name, allowed=", ".join(others))

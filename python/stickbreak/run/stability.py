@@ -13,7 +13,7 @@ from stickbreak.result import agreement, partitioning
 from stickbreak.result.fit import Fit
 from stickbreak.run.algorithms import Full, Memoized, Stochastic
 from stickbreak.run.fitting import fit
-from stickbreak.run.options import SeedOptions
+from stickbreak.run.options import SeedOptions, check_known
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -137,7 +137,8 @@ def stability(
 
 
 def _check_options(options: Mapping[str, object]) -> None:
-    """Refuse what belongs to a single fit."""
+    """Refuse options that are not arguments of `fit`, or belong to a single fit."""
     for name in ("n_init", "checkpoint"):
         if options.get(name) is not None:
             raise checks.not_supported(name, f"{name} in stability", "it belongs to a single fit", "n_seeds")
+    check_known("stability", options, SeedOptions.__annotations__)

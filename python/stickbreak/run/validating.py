@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from stickbreak import checks
-from stickbreak.errors import InvalidType
 from stickbreak.io import arrays, levels, names
 from stickbreak.model.mixture import Mixture
 from stickbreak.result.fit import Fit
@@ -15,7 +14,7 @@ from stickbreak.result.history import StopReason
 from stickbreak.result.tables import as_frame
 from stickbreak.run.algorithms import Full, Memoized, Stochastic
 from stickbreak.run.fitting import fit
-from stickbreak.run.options import FitOptions, FoldOptions
+from stickbreak.run.options import FoldOptions, check_known
 
 # Arguments of `fit` that refer to all rows.
 _OF_ALL_ROWS = ("sample_weight", "exposure", "init", "checkpoint")
@@ -126,11 +125,7 @@ def _check_options(options: Mapping[str, object]) -> None:
     for name, value in options.items():
         if name in _OF_ALL_ROWS and not isinstance(value, str | None):
             raise checks.not_supported(name, f"{name} in cross_validate", "it belongs to all rows", "fit for each fold")
-        if name not in FitOptions.__annotations__:
-            others = sorted(FoldOptions.__annotations__.keys() - {"init"})
-            hint = checks.did_you_mean(name, others) or f"further arguments are {', '.join(others)}"
-            message = f"cross_validate has no argument {checks.quote(name)}; {hint}"
-            raise InvalidType(message, argument=name, found=name, allowed=", ".join(others))
+    check_known("cross_validate", options, FoldOptions.__annotations__.keys() - {"init"})
 
 
 def _rows(X: object, model: Mixture) -> tuple[Any, names.Names | None, Mixture]:
