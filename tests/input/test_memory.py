@@ -114,6 +114,14 @@ PROGRAM = """
         (
             "DiagonalGaussian",
             2,
+            "t = sb.sample(model, rows.repeat(25, axis=0), draws=1, warmup=0, chains=1, init='single', threads=1);"
+            "leave(7 * 10**8); next(t.similarity_blocks(size=10_000, threads=1))",
+            "size size must be few enough rows that a piece fits in memory",
+            "10000 rows, whose similarities take about 800.0 MB",
+        ),
+        (
+            "DiagonalGaussian",
+            2,
             "X = np.ones((10**7, 2), dtype=np.float32); leave(15 * 10**7);"
             "sb.sample(model, X, draws=1, warmup=0, chains=1, init='single', threads=1)",
             "data",

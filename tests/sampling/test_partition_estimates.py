@@ -8,6 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 import stickbreak as sb
+from stickbreak import _core, checks
 from stickbreak.result.partitioning import estimate
 
 MODEL = sb.Mixture(likelihood=sb.KnownCovarianceGaussian(covariance=[[1.0]], mean=[0.0], mean_precision=0.1))
@@ -214,6 +215,20 @@ def test_bad_arguments_are_named(method: str, options: dict[str, object], argume
     with pytest.raises((sb.InvalidArgument, sb.InvalidType, sb.NotSupported)) as caught:
         getattr(sampled(5), method)(**options)
     assert caught.value.argument == argument
+
+
+def test_short_memory_is_told_without_arguments_of_point_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = sampled(5)
+
+    def refuse(*_: object) -> None:
+        raise checks.invalid_argument("max_clusters", "9 clusters, for which counts take about 9 TB", "fewer")
+
+    monkeypatch.setattr(_core, "point_estimate", refuse)
+    calls = {"max_clusters": trace.point_estimate, "trace": trace.credible_ball}
+    for argument, call in (*calls.items(), ("trace", lambda: trace.predict([[0.0]]))):
+        with pytest.raises(sb.InvalidArgument, match=f"^{argument} must be .* about 9 TB$") as caught:
+            call()
+        assert caught.value.argument == argument
 
 
 def test_one_draw_of_one_row() -> None:

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -123,6 +124,15 @@ def renumbered(labels: NDArray[Any]) -> NDArray[np.int64]:
     return found
 
 
+@contextmanager
+def _refused_as(argument: str, allowed: str) -> Iterator[None]:
+    """Name what a method takes in errors about memory, which name the arguments of others."""
+    try:
+        yield
+    except InvalidArgument as error:
+        raise checks.invalid_argument(argument, str(error.found), allowed) from None
+
+
 class Partitioning:
     """Methods of `Trace` for partitions. They speak of the rows whose labels the trace keeps."""
 
@@ -205,7 +215,9 @@ class Partitioning:
             of_rows = np.ascontiguousarray(labels[:, rows])
             for columns in slices[index:]:
                 of_columns = np.ascontiguousarray(labels[:, columns])
-                yield SimilarityBlock(rows, columns, _core.similarity(of_rows, of_columns, threads))
+                with _refused_as("size", "few enough rows that a piece fits in memory"):
+                    values = _core.similarity(of_rows, of_columns, threads)
+                yield SimilarityBlock(rows, columns, values)
 
     def point_estimate(
         self,
@@ -339,7 +351,7 @@ class Partitioning:
         checks.word("loss", loss, LOSSES[:2])
         number, checked = checks.seed(seed), checks.threads(threads)
         self._warn_of_bias()
-        centre = self._point_estimate(loss, seed=number, threads=checked)
+        centre = self._centre(loss, seed=number, threads=checked)
         labels = self._labels()
         apart = self._distances(centre, checked)
         # Of the rows whose labels are kept.
@@ -347,6 +359,11 @@ class Partitioning:
         radius, edge = _core.credible_ball(apart, numbers, share)
         upper, lower, horizontal = (renumbered(labels[draw]) for draw in edge)
         return CredibleBall(centre, share, radius, upper, lower, horizontal)
+
+    def _centre(self, loss: str, *, seed: int = 0, threads: int | None) -> PointEstimate:
+        """Return `point_estimate` for methods that have not all of its arguments."""
+        with _refused_as("trace", "one of fewer draws, rows or clusters, whose counts fit in memory"):
+            return self._point_estimate(loss, seed=seed, threads=threads)
 
     def _point_estimate(
         self,

@@ -345,7 +345,7 @@ class Trace(Diagnosing, Partitioning, Mixing):
         """Return the labels of a point estimate, and the index of the draw that is nearest to it."""
         known = self._estimates.get(loss)
         if known is None:
-            found = self._point_estimate(loss, threads=threads)
+            found = self._centre(loss, threads=threads)
             nearest = self.log_joint.argmax() if loss == "map" else self._distances(found, threads).argmin()
             known = self._estimates[loss] = found.labels, int(nearest)
         return known
