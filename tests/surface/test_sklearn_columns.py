@@ -157,3 +157,49 @@ def test_words_of_likelihoods() -> None:
         mixture("auto", algorithm=sb.Full(max_passes=200), units="auto").fit(np.c_[FRAME["age"], KIND]).n_components_
         == 3
     )
+
+
+def test_missing_values_are_refused_with_what_to_do() -> None:
+    holes = FRAME[["age", "visits"]].assign(age=FRAME["age"].where(FRAME.index != 4))
+    estimators = {
+        'use missing="marginalize"$': mixture(sb.DiagonalGaussian()),
+        'use missing="marginalize" and a likelihood such as': mixture("gaussian"),
+        "write 0 where nothing was counted$": mixture("multinomial"),
+    }
+    for hint, estimator in estimators.items():
+        with pytest.raises(sb.InvalidArgument, match=rf"^X .* NaN in row 4, column 'age'; leave .*{hint}") as caught:
+            estimator.fit(holes)
+        assert (caught.value.argument, caught.value.found) == ("X", "NaN in row 4, column 'age'")
+    fitted = mixture(sb.DiagonalGaussian()).fit(holes.fillna(0.0))
+    for method in ("predict", "score", "partial_fit"):
+        with pytest.raises(sb.InvalidArgument, match=r'^X .*column .age.; .* use missing="marginalize"$'):
+            getattr(fitted, method)(holes)
+
+
+def test_refused_arrays_are_called_by_their_name() -> None:
+    """They are refused before scikit-learn warns that they have no names: a warning would be an error here."""
+    numbers = FRAME[["age", "visits"]].assign(grade=10 * KIND + 5)
+    fitted = mixture().fit(numbers)
+    words = mixture().fit(FRAME)
+    for method in ("predict", "score", "partial_fit"):
+        for estimator, rows, found in (
+            (fitted, numbers.to_numpy(), "an array, whose numbers in column 'grade' would be codes"),
+            (words, FRAME.to_numpy(), "an array with values of dtype object"),
+            (words, FRAME[["age"]].to_numpy(), "of shape (120, 1)"),
+        ):
+            with pytest.raises(sb.StickbreakError) as caught:
+                getattr(estimator, method)(rows)
+            assert caught.value.argument == "X"  # type: ignore[attr-defined]
+            assert found in str(caught.value)
+    with pytest.raises(sb.InvalidArgument, match=r"^X must be whole numbers"):
+        mixture("poisson").fit(FRAME[["age", "visits"]] - 100.5)
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        mixture("gaussian").fit(numbers).predict(numbers.to_numpy())
+
+
+def test_new_rows_are_called_x_by_partial_fit() -> None:
+    counts = FRAME[["visits"]]
+    fitted = mixture("poisson").fit(counts)
+    with pytest.raises(sb.InvalidArgument, match=r"^X must be whole numbers") as caught:
+        fitted.partial_fit(counts - 100)
+    assert caught.value.argument == "X"

@@ -88,7 +88,7 @@ class Coded(NamedTuple):
     sizes: tuple[int | None, ...] = ()
 
 
-def _check_codes(argument: str, levels: Levels, names: Names | None) -> None:
+def check_codes(argument: str, levels: Levels, names: Names | None) -> None:
     """Refuse an array where a column has numbers as levels, which the codes of the array look like."""
     for place, known in enumerate(levels):
         numbers = known is not None and all(isinstance(level, int | float) for level in known)
@@ -138,7 +138,7 @@ def coded(
         return Coded(*found, levels=value.levels, sizes=value.sizes)
     is_file = isinstance(value, Table) and isinstance(value.rows, np.ndarray)
     if not (cells.is_of_columns(found.data) or is_file) or likelihood._domain not in ("mixed", "codes"):
-        _check_codes(argument, levels, expected)
+        check_codes(argument, levels, expected)
         return Coded(*found, levels=levels, sizes=sizes_of(levels))
     shape = cells.shape_of(found.data)
     n_columns = shape[1]

@@ -14,7 +14,7 @@ from stickbreak import checks
 from stickbreak import errors as sb_errors
 from stickbreak.io import arrays, frames
 from stickbreak.io.arrays import DenseRows
-from stickbreak.io.levels import Coded, CodedRows, coded, sizes_of
+from stickbreak.io.levels import Coded, CodedRows, check_codes, coded, sizes_of
 from stickbreak.io.names import Table, named
 from stickbreak.model.likelihoods import Likelihood
 from stickbreak.model.mixture import Mixture
@@ -163,20 +163,21 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         """
         model = self._model(X)
         coded = self._coded(X, model.likelihood)
-        rows = self._named(self._validated(X if coded is None else like(X, coded), first=True), coded)
-        found = fitting.run_fit(
-            model,
-            rows,
-            self._algorithm(),
-            n_components=self.n_components,
-            init=self.init,
-            n_init=self.n_init,
-            seed=seed_of(self.random_state),
-            threads=self.threads,
-            sample_weight=sample_weight,
-            missing=self.missing,
-            progress=checks.flag("verbose", self.verbose),
-        )
+        rows = self._named(self._validated(X if coded is None else like(X, coded), model, first=True), coded)
+        with checks.calling("X", "data"):
+            found = fitting.run_fit(
+                model,
+                rows,
+                self._algorithm(),
+                n_components=self.n_components,
+                init=self.init,
+                n_init=self.n_init,
+                seed=seed_of(self.random_state),
+                threads=self.threads,
+                sample_weight=sample_weight,
+                missing=self.missing,
+                progress=checks.flag("verbose", self.verbose),
+            )
         self._warn(found)
         return self._keep(found, rows)
 
@@ -209,7 +210,9 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         if not hasattr(self, "fit_"):
             return self.fit(X, sample_weight=sample_weight)
         rows = self._read(X)
-        return self._keep(self.fit_.update(rows, sample_weight=sample_weight, threads=self.threads), rows)
+        with checks.calling("X", "X_new"):
+            later = self.fit_.update(rows, sample_weight=sample_weight, threads=self.threads)
+        return self._keep(later, rows)
 
     def fit_predict(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> NDArray[np.int64]:
         """Fit the mixture and return the most probable component of each row.
@@ -432,17 +435,20 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         X = frames.understood(X, "X")
         if frames.is_table(X) and fitted._levels and named(X, "X").names == fitted.column_names:
             found = fitted._coded(X, "X")
-            rows = self._validated(like(X, found))
+            rows = self._validated(like(X, found), fitted.model)
             return CodedRows(rows, fitted.column_names, found.levels, found.sizes)
-        return self._validated(X)
+        if not frames.is_table(X):
+            check_codes("X", fitted._levels, fitted.column_names)
+        return self._validated(X, fitted.model)
 
-    def _validated(self, X: ArrayLike, *, first: bool = False) -> DenseRows:
+    def _validated(self, X: ArrayLike, model: Mixture, *, first: bool = False) -> DenseRows:
         """Return rows for the core after scikit-learn's validation; the first call sets the columns."""
         if self._accepts_sparse():
             X = arrays.with_whole_parts(X, "X")
         rows: DenseRows = validated(
             self,
             arrays.with_codes(X) if getattr(self._kind(), "_domain", None) == "codes" else X,
+            model._hint_on_missing,
             reset=first,
             accept_sparse="csr" if self._accepts_sparse() else False,
             dtype=[np.float64, np.float32],

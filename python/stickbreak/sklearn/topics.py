@@ -259,6 +259,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return validated(
             self,
             arrays.with_whole_parts(X, "X"),
+            "leave such documents out, or write 0 for words that do not occur",
             reset=first,
             accept_sparse="csr",
             dtype=[np.float64, np.float32],

@@ -1,4 +1,4 @@
-"""scikit-learn's validation of rows, with the position of a refused value."""
+"""scikit-learn's validation of rows, with errors of this package for refused values."""
 
 import sys
 from typing import Any
@@ -13,11 +13,13 @@ from stickbreak.io import arrays, frames, names
 from stickbreak.io.levels import Coded
 
 
-def validated(estimator: BaseEstimator, X: Any, **options: Any) -> Any:
-    """Return rows after `validate_data`; its errors on NaN and infinity also have the row and the column.
+def validated(estimator: BaseEstimator, X: Any, on_missing: str, **options: Any) -> Any:
+    """Return rows after `validate_data`; `on_missing` is what to do about missing values.
 
     Raises
     ------
+    InvalidArgument
+        A value is NaN or infinite: the error has its row and its column.
     InvalidType
         `X` has a column of dates or times, of which scikit-learn might make numbers, or names that it cannot read.
     NotSupported
@@ -25,17 +27,29 @@ def validated(estimator: BaseEstimator, X: Any, **options: Any) -> Any:
     """
     X = frames.understood(X, "X")
     arrays.check_times(X, "X")
+    if not options.get("reset", True) and hasattr(estimator, "feature_names_in_"):
+        _check_array(X, estimator.n_features_in_)
     try:
         return validate_data(estimator, X, **options)
     except ValueError as error:
-        place = _place(X, options) if str(error).startswith("Input X contains") else ""
-        if not place:
+        found = _refused(X, options) if str(error).startswith("Input X contains") else ""
+        if not found:
             raise
-        raise ValueError(f"{error}\nThe first such value is in {place}.") from None
+        hint = on_missing if found.startswith("NaN") else ""
+        raise checks.invalid_argument("X", found, "finite", hint) from None
 
 
-def _place(X: Any, options: dict[str, Any]) -> str:
-    """Return the row and the column of the first refused value; empty if there is none."""
+def _check_array(X: Any, n_columns: int) -> None:
+    """Refuse an array before scikit-learn warns that it has no names."""
+    if frames.is_table(X) or arrays.is_sparse(X):
+        return
+    array = arrays.numeric(X, "X", arrays._ROWS_ALLOWED)
+    if array.ndim == 2 and array.shape[1] != n_columns:
+        raise checks.invalid_argument("X", f"of shape {array.shape}", f"of {n_columns} columns, as in the fit")
+
+
+def _refused(X: Any, options: dict[str, Any]) -> str:
+    """Return the first refused value with its row and its column; empty if there is none."""
     try:
         data, labels, _ = names.named(X, "X")
         rows = arrays.rows(data, "X")
@@ -46,7 +60,8 @@ def _place(X: Any, options: dict[str, Any]) -> str:
         return ""
     row = int(wrong.any(axis=1).argmax())
     column = int(wrong[row].argmax())
-    return f"row {row}, column {column if labels is None else checks.quote(labels[column])}"
+    value = "NaN" if np.isnan(rows[row, column]) else str(rows[row, column])
+    return f"{value} in row {row}, column {column if labels is None else checks.quote(labels[column])}"
 
 
 def like(X: Any, coded: Coded) -> Any:
