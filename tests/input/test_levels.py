@@ -494,5 +494,6 @@ def test_arrays_of_numbers_that_are_no_codes_are_refused_and_rows_of_codes_becom
     assert np.isfinite(fit.log_predictive(shown)).all()
     np.testing.assert_array_equal(shown["a"], drawn[:, 0])
     assert fit.as_table([[0.5, np.nan, 2.0]]).iloc[0, 1:].tolist() == [None, "z"]
+    assert fit.as_table([[0.5, np.nan, np.nan], [0.5, 1.0, 2.0]])["town"].isna().tolist() == [True, False]
     with pytest.raises(sb.InvalidArgument, match="3 in row 0, column 'class'"):
         fit.as_table([[0.5, 3.0, 0.0]])

@@ -281,8 +281,11 @@ def test_values_that_no_row_can_have() -> None:
     X = whole_rows(3, 3)
     fit = fitted(sb.Categorical(), X)
     assert fit.marginal(0).log_density([-1.0, 0.5, 4.0]).tolist() == [-np.inf] * 3
-    with pytest.raises(sb.InvalidArgument, match="given must be values that a row of the fit can have"):
+    found = "it is 0.5 for the column 0, whose density is zero"
+    with pytest.raises(sb.InvalidArgument, match=f"given must be values that a row of the fit can have, but {found}"):
         fit.conditional({0: 0.5})
+    with pytest.raises(sb.InvalidArgument, match=found):
+        fit.conditional({1: 1.0, 0: 0.5})
 
 
 def test_likelihoods_without_closed_marginals_are_named() -> None:

@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import stickbreak as sb
@@ -292,3 +293,24 @@ def test_rows_of_counts_have_mass_one_and_uniform_quantiles(missing: bool) -> No
     given = drawn[drawn[:, 0] == 2.0, 1]
     assert len(given) > N / 20
     assert_uniform(quantiles(np.exp(fit.conditional({0: 2.0}).log_density(counts)), counts, given, rng))
+
+
+def test_draws_have_levels_in_tables() -> None:
+    kind = np.arange(60) % 2
+    size = np.random.default_rng(0).normal(9.0 * kind)
+    table = pd.DataFrame({"size": size, "town": np.where(kind, "Ulm", "Bonn"), "grade": 10 * kind + 5, "flag": kind})
+    blocks = {"size": sb.Gaussian(), "town, grade": sb.Categorical(), "flag": sb.Bernoulli()}
+    fit = sb.fit(sb.Mixture(likelihood=sb.Columns(blocks)), table, progress=False)
+    density = fit.conditional({"size": 9.0}).marginal(["grade", "flag", "town"])
+    drawn = density.sample(50)
+    shown = density.as_table(drawn)
+    assert shown.columns.tolist() == ["grade", "flag", "town"]
+    assert shown["grade"].tolist() == [(5, 15)[int(code)] for code in drawn[:, 0]]
+    assert shown["town"].tolist() == [("Bonn", "Ulm")[int(code)] for code in drawn[:, 2]]
+    np.testing.assert_array_equal(shown["flag"], drawn[:, 1])
+    with pytest.raises(sb.InvalidArgument, match="7 in row 0, column 'grade'"):
+        density.as_table([[7.0, 1.0, 0.0]])
+    with pytest.raises(sb.InvalidArgument, match="of 3 columns"):
+        density.as_table([[7.0, 1.0]])
+    bare = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), table[["size", "grade"]].to_numpy(float), progress=False)
+    assert bare.marginal(1).as_table([[3.0]]).columns.tolist() == [1]

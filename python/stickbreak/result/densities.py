@@ -10,10 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from stickbreak import checks
 from stickbreak._core import DensityState
 from stickbreak._core import density as density_of
+from stickbreak.errors import InvalidArgument
 from stickbreak.io import arrays, names
 from stickbreak.io.cells import Level
 from stickbreak.io.levels import Levels, OfLevels, code, coded
 from stickbreak.result.fitted import Fitted
+from stickbreak.result.tables import with_levels
 
 _COLUMNS_ALLOWED = "one column or a list of different columns, by their names or positions"
 _GIVEN_ALLOWED = "a dict of columns, by their names or positions, and their values"
@@ -124,7 +126,7 @@ class Density:
         InvalidType, InvalidArgument
             `X` is not as described, or has NaN or infinity.
         """
-        levels = tuple(self._of_fit.levels[column] for column in self._columns) if self._of_fit.levels else ()
+        levels = self._levels
         data = coded(X, "X", OfLevels(levels), self.column_names, levels).data
         if len(self._columns) == 1 and np.ndim(data) == 1:
             data = np.asarray(data).reshape(-1, 1)
@@ -155,6 +157,36 @@ class Density:
             An argument is not as described.
         """
         return self._state.sample(checks.integer("n", n, minimum=0), checks.seed(seed), checks.threads(threads))
+
+    def as_table(self, X: ArrayLike) -> Any:
+        """Return rows as a pandas DataFrame with the names of the columns, and levels in place of codes.
+
+        Parameters
+        ----------
+        X : array_like of shape (m, d)
+            Rows as `sample` returns them.
+
+        Returns
+        -------
+        pandas.DataFrame
+            As `Fit.as_table`.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument, NotSupported
+            As `Fit.as_table`.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> import stickbreak as sb
+        >>> table = pd.DataFrame({"town": ["Ulm", "Bonn"] * 50, "size": [9.0, 2.0] * 50})
+        >>> columns = sb.Columns({"town": sb.Categorical(), "size": sb.Gaussian()})
+        >>> towns = sb.fit(sb.Mixture(likelihood=columns), table).conditional({"size": 9.0})
+        >>> towns.as_table(towns.sample(2)).columns.tolist()
+        ['town']
+        """
+        return with_levels(X, self.column_names, self._columns, self._levels)
 
     def marginal(self, columns: int | str | Iterable[int | str]) -> "Density":
         """Return the density of selected columns, in this order; see `Fit.marginal`.
@@ -211,7 +243,23 @@ class Density:
             raise checks.invalid_argument("given", "one value for every column", "values that leave a column")
         left, fixed = ([self._columns.index(column) for column in group] for group in (others, chosen))
         recipe = self._recipe.then("conditional", dict(zip(chosen, given.values(), strict=True)))
-        return Density(self._state.conditional(left, fixed, np.array(values), None), others, self._of_fit, recipe)
+        try:
+            state = self._state.conditional(left, fixed, np.array(values), None)
+        except InvalidArgument:
+            self._check_possible(given, fixed, values)
+            raise
+        return Density(state, others, self._of_fit, recipe)
+
+    def _check_possible(self, given: Mapping[int | str, object], places: list[int], values: list[float]) -> None:
+        """Refuse the first value whose density is zero, whatever the other columns are."""
+        for (key, value), place, number in zip(given.items(), places, values, strict=True):
+            if self._state.marginal([place], None).log_density(np.array([[number]]), None)[0] == -np.inf:
+                found = f"{value!r} for the column {key!r}, whose density is zero under the fit"
+                raise checks.invalid_argument("given", found, "values that a row of the fit can have") from None
+
+    @property
+    def _levels(self) -> Levels:
+        return tuple(self._of_fit.levels[column] for column in self._columns) if self._of_fit.levels else ()
 
     def _positions(self, argument: str, listed: list[Any], allowed: str) -> tuple[int, ...]:
         """Return the columns as positions in the data of the fit."""

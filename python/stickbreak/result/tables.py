@@ -10,7 +10,7 @@ from stickbreak import checks
 from stickbreak.errors import NotSupported
 from stickbreak.io import arrays, names
 from stickbreak.io.cells import Level
-from stickbreak.io.levels import shown
+from stickbreak.io.levels import Levels, shown
 from stickbreak.model.counts import NegativeBinomial
 from stickbreak.model.likelihoods import Likelihood
 from stickbreak.result.fitted import Fitted
@@ -73,7 +73,8 @@ class Tabular(Fitted):
         Returns
         -------
         pandas.DataFrame
-            The same rows. A missing value of a column with levels is None.
+            The same rows. A missing level is None, or NaN where pandas has its own type of text. Flags without levels
+            stay numbers: those that `impute` fills in are probabilities.
 
         Raises
         ------
@@ -91,14 +92,7 @@ class Tabular(Fitted):
         >>> fit.as_table([[1.0], [0.0]])["town"].tolist()
         ['Ulm', 'Bonn']
         """
-        found = names.named(X, "X", self.column_names).data
-        rows = np.asarray(arrays.rows(found, "X", n_columns=self._state.dimension), dtype=np.float64)
-        titles: Sequence[str | int] = self.column_names or range(self._state.dimension)
-        table: dict[Any, Any] = {}
-        for column, title in enumerate(titles):
-            levels = self._levels[column] if self._levels else None
-            table[title] = rows[:, column] if levels is None else _words(rows[:, column], levels, title)
-        return as_frame(table, "as_table()")
+        return with_levels(X, self.column_names, range(self._state.dimension), self._levels)
 
     def outlier_scores(
         self, X: ArrayLike, *, n: int = 10_000, seed: int = 0, threads: int | None = None
@@ -206,6 +200,30 @@ def _of_column(
         covariance = np.asarray(known.covariance)
         found["sd"] = np.zeros(n_components) + covariance[column, column] ** 0.5
     return found
+
+
+def with_levels(X: ArrayLike, titles: names.Names | None, places: Sequence[int], levels: Levels) -> Any:
+    """Return rows as a pandas DataFrame with levels in place of codes.
+
+    Parameters
+    ----------
+    X : array_like of shape (m, d)
+        The user's rows.
+    titles : tuple of str, optional
+        The names of the columns.
+    places : sequence of int
+        Their positions in the data of the fit, which are their titles if they have no names.
+    levels : tuple
+        The levels of the columns; empty if no column has any.
+    """
+    found = names.named(X, "X", titles).data
+    rows = np.asarray(arrays.rows(found, "X", n_columns=len(places)), dtype=np.float64)
+    table: dict[Any, Any] = {}
+    called: Sequence[str | int] = places if titles is None else titles
+    for column, title in enumerate(called):
+        known = levels[column] if levels else None
+        table[title] = rows[:, column] if known is None else _words(rows[:, column], known, title)
+    return as_frame(table, "as_table()")
 
 
 def _words(codes: NDArray[np.float64], levels: Sequence[Level], column: str | int) -> NDArray[Any]:
