@@ -235,7 +235,11 @@ SPECS: dict[str, tuple[str, str]] = {
     "one key twice": ('{"age": "nb", "age": "nb"}', "with the key 'age' twice"),
     "a column twice": ('{"age": "nb", "age, town": "nb"}', "the column 'age' twice"),
     "an empty name": ('{"age,": "nb"}', "the key 'age,'"),
-    "unknown columns": ('{"ages": "nb"}', "'ages'"),
+    "unknown columns": (
+        '{"age": "nb", "visit": "nb"}',
+        "an object with the columns 'age', 'town', 'visits', 'member', 'children', but it is 'wrong.json' with "
+        "the column 'visit', which the data do not have; did you mean 'visits'?",
+    ),
     "columns left": ('{"age": "gaussian"}', "no block with the columns 'town', 'visits', 'member', 'children'"),
     "deep": ("[" * 100_000, "with no JSON"),
 }

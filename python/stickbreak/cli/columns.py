@@ -1,7 +1,7 @@
 """Tables with columns of several kinds on the command line: `--likelihood auto` and `--columns-spec`."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from stickbreak.cli.specifications import Kind, kebab, made, owners_of
 from stickbreak.errors import InvalidArgument, StickbreakError
 from stickbreak.io import datafiles
 from stickbreak.io.cells import MixedRows
+from stickbreak.io.names import shown
 from stickbreak.model.columns import Columns
 from stickbreak.model.likelihoods import Gaussian, Likelihood
 from stickbreak.result.fit import Fit
@@ -124,6 +125,7 @@ class Chosen:
         blocks: dict[Any, Likelihood] = {}
         for key, (part, _) in (self._blocks or {}).items():
             names = _names(key)
+            self._check_known(names, table.names)
             if table.names is None and all(name.isdecimal() and int(name) > 0 for name in names):
                 blocks[tuple(int(name) - 1 for name in names)] = part
             else:
@@ -134,6 +136,14 @@ class Chosen:
             return found
         except StickbreakError as error:
             raise _refused(self._spec or "", getattr(error, "found", None) or str(error), error) from error
+
+    def _check_known(self, names: Sequence[str], known: Sequence[str] | None) -> None:
+        """Refuse names that no column of the data has."""
+        unknown = next((name for name in names if known is not None and name not in known), None)
+        if unknown is not None:
+            found, listed = f"the column {checks.quote(unknown)}, which the data do not have", shown(known or ())
+            hint = checks.did_you_mean(unknown, known or ())
+            raise _refused(self._spec or "", found, allowed=f"an object with the columns {listed}", hint=hint)
 
 
 def of_fit(fit: Fit) -> datafiles.TextColumns | None:
