@@ -309,3 +309,19 @@ def test_amounts_with_holes_are_said_to_be_independent(capsys: pytest.CaptureFix
     table["c"] = table["a"] * 2.0
     sb.columns_for(table)
     assert "independent within a cluster" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("values", "why"),
+    [
+        (np.append(RNG.poisson(3.0, size=N - 1), 50_000), "whole numbers, some above 10,000"),
+        (np.append(RNG.poisson(900.0, size=N - 1), 2_000_000), "whole numbers, some above 10,000"),
+        (RNG.poisson(900.0, size=N), "whole numbers far from zero"),
+        (RNG.poisson(90_000.0, size=N), "whole numbers far from zero"),
+    ],
+)
+def test_a_large_count_does_not_put_the_others_far_from_zero(
+    values: np.ndarray, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sb.columns_for(pd.DataFrame({"c": values}))
+    assert why in capsys.readouterr().out

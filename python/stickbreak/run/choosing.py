@@ -295,9 +295,11 @@ def _of_numbers(title: str | int, values: NDArray[np.float64], *, is_frame: bool
     if distinct[0] < 0.0:
         return "amount", holds, _of_amount(title, found, "whole numbers, some negative")
     low = shapes.quantile(found, 0.05)
-    if low <= 0.2 * float(found.mean()) + 2.0 and distinct[-1] <= _LARGEST_COUNT:
+    is_near_zero = low <= 0.2 * float(found.mean()) + 2.0
+    if is_near_zero and distinct[-1] <= _LARGEST_COUNT:
         return "count", holds, _of_amount(title, found, "whole numbers from about zero on", logarithm=False)
-    return "amount", holds, _of_amount(title, found, "whole numbers far from zero")
+    why = f"whole numbers, some above {_LARGEST_COUNT:,}" if is_near_zero else "whole numbers far from zero"
+    return "amount", holds, _of_amount(title, found, why)
 
 
 def _id_of(title: str | int, found: NDArray[np.float64], distinct: NDArray[np.float64]) -> str:
