@@ -347,6 +347,17 @@ def test_a_block_has_exposures_of_its_own(kind: Any) -> None:
         sb.fit(sb.Mixture(likelihood=sb.Columns(blocks)), table, missing="marginalize", progress=False)
 
 
+def test_a_column_of_exposures_belongs_to_the_block_of_its_counts() -> None:
+    rows = np.random.default_rng(40).integers(1, 9, size=(60, 4)).astype(float)
+    by_place = sb.Columns({0: sb.Gaussian(), (1, 3): sb.Poisson(exposure=2)})
+    found = str(refused(by_place, rows))
+    assert found.endswith("with the column 2; add the column of exposures to the block of its counts, 1, 3")
+    by_name = sb.Columns({"x": sb.Gaussian(), "a, b": sb.Poisson(exposure="years")})
+    found = str(refused(by_name, pd.DataFrame(rows, columns=["x", "a", "years", "b"])))
+    assert found.endswith("with the column 'years'; add the column of exposures to the block of its counts, a, b")
+    assert str(refused(by_name, pd.DataFrame(rows, columns=["c", "a", "years", "b"]))).count("exposures") == 0
+
+
 def test_positions_of_exposures_are_those_of_the_table() -> None:
     """As those of the keys; a column of another block is refused."""
     rng = np.random.default_rng(39)

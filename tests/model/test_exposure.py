@@ -494,6 +494,24 @@ def test_columns_in_another_order_keep_their_exposures(kind: Any) -> None:
         fitted(other, kind(exposure=0), PASSES, init=fit)
 
 
+@pytest.mark.parametrize("size", [2, 4])
+def test_parameters_of_other_columns_are_refused_beside_an_array_of_exposures(size: int) -> None:
+    """The error counts the columns of the user's data, without the exposures."""
+    model = sb.Mixture(likelihood=sb.NegativeBinomial(np.full(size, 2.0)))
+    with pytest.raises(
+        sb.InvalidArgument, match=f"of size 3, the number of columns of the data, .* size {size}"
+    ) as caught:
+        sb.fit(model, np.ones((20, 3)), exposure=np.ones(20), progress=False)
+    assert caught.value.argument == "dispersion"
+
+
+def test_a_fit_without_exposures_is_called_by_its_likelihood() -> None:
+    table = pd.DataFrame({"a": np.arange(20.0), "b": np.arange(20)})
+    fit = fitted(table, sb.Columns({"a": sb.Gaussian(), "b": sb.Poisson()}))
+    with pytest.raises(sb.NotSupported, match=r"^an exposure for Columns is not supported"):
+        fit.predict(table, exposure=np.ones(20))
+
+
 def test_parameters_have_one_number_for_each_column_of_counts() -> None:
     """Also beside exposures in an array, which become a column without parameters."""
     rng = np.random.default_rng(5)

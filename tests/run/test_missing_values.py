@@ -9,6 +9,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import logsumexp
 
@@ -479,3 +480,13 @@ def test_the_oracle_has_holes() -> None:
         assert isinstance(case.mixture.likelihood, MissingLikelihood)
         assert 0.1 < np.isnan(case.rows).mean() < 0.5
         assert not np.isnan(case.rows).all(1).any()
+
+
+@pytest.mark.parametrize("call", [sb.sample, sb.hierarchy])
+def test_missing_values_where_only_fit_takes_them(call: Any) -> None:
+    holes = np.arange(20.0).reshape(10, 2)
+    holes[2, 1] = np.nan
+    for data, column in ((holes, "1"), (pd.DataFrame(holes, columns=["a", "b"]), "'b'")):
+        hint = "leave such rows out; only fit takes missing values"
+        with pytest.raises(sb.InvalidArgument, match=f"NaN in row 2, column {column}; {hint}"):
+            call(sb.Mixture(likelihood=sb.DiagonalGaussian()), data)

@@ -102,7 +102,7 @@ def rows(value: object, argument: str, exposure: object, known: Known, *, minimu
             raise invalid_argument(argument, error.found or "", error.allowed or "", hint) from None
     if own is None:
         allowed = "a model with an exposure, such as that of fit(..., exposure=...)"
-        raise not_supported(NAME, f"an exposure for {likelihood!r}", "rows of this model have none", allowed)
+        raise not_supported(NAME, f"an exposure for {kind.__name__}", "rows of this model have none", allowed)
     if own != n_columns - 1:
         where = "the total of each row" if isinstance(own, str) else f"column {own}"
         raise invalid_argument(NAME, "given", f"None: this model has the exposures in {where}")

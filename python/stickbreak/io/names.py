@@ -136,23 +136,26 @@ def shown(names: Sequence[str]) -> str:
 
 
 @contextmanager
-def naming(names: Names | None) -> Iterator[None]:
-    """Name the columns of values that the core refuses."""
+def naming(names: Names | None, on_missing: str = "") -> Iterator[None]:
+    """Name the columns of values that the core refuses; `on_missing` says what to do about missing ones."""
     try:
         yield
     except InvalidArgument as error:
-        raise with_column(error, names) from None
+        raise with_column(error, names, on_missing) from None
 
 
-def with_column(error: InvalidArgument, names: Names | None) -> InvalidArgument:
+def with_column(error: InvalidArgument, names: Names | None, on_missing: str = "") -> InvalidArgument:
     """Return the error of a single value with the name of its column, if it has one; others as they are."""
     found = error.found or ""
     place = re.search(r"(?<= in row )(\d+, column )(\d+)$", found)
-    if place is None or names is None or int(place[2]) >= len(names):
+    if place is None:
         return error
-    # The position may be another one in the user's table.
-    named = f"{found[: place.start()]}{place[1]}{checks.quote(names[int(place[2])])}"
-    message = str(error).replace(found, named, 1)
+    hint = f"; {on_missing}" if found.startswith("NaN") and on_missing else ""
+    named = found
+    if names is not None and int(place[2]) < len(names):
+        # The position may be another one in the user's table.
+        named = f"{found[: place.start()]}{place[1]}{checks.quote(names[int(place[2])])}"
+    message = str(error).replace(found, named, 1) + hint
     return InvalidArgument(message, argument=error.argument, found=named, allowed=error.allowed)
 
 

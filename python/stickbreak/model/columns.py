@@ -116,9 +116,14 @@ class Columns(Likelihood):
             blocks[tuple(places)] = part._placed(names, n_columns)
         left = [place for place in range(n_columns) if place not in owners]
         if left:
+            hint = "or leave such columns out"
+            counts = next((block for block, part in blocks.items() if getattr(part, "exposure", None) in left), None)
+            if counts is not None:
+                title = _title(_named_block(tuple(map(int, counts)), names))
+                hint = f"add the column of exposures to the block of its counts, {title}"
             shown = ", ".join(_quoted(place if names is None else names[place]) for place in left[:5])
             found = f"no block with the column{'s' if len(left) > 1 else ''} {shown}" + (" ..." if left[5:] else "")
-            raise checks.invalid_argument("blocks", found, "a block for every column", "or leave such columns out")
+            raise checks.invalid_argument("blocks", found, "a block for every column", hint)
         return type(self)(blocks)
 
     def _own_names(self) -> Names | None:

@@ -1,7 +1,6 @@
 """`fit`: from a model and data to a fitted model."""
 
 import inspect
-import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any, Unpack, overload
@@ -109,8 +108,9 @@ def fit(
         The model.
     data : array_like of shape (n, D), callable, or path
         At least two rows, or one document: an array, a memory map, a pandas, Polars or Arrow table, or nested lists.
-        float16 becomes float32; integers and booleans become float64, which a `ConversionWarning` reports once. float32
-        is scored in float32; counts, entropies and the bound are always float64. For data larger than memory use a
+        float16 becomes float32; integers and booleans become float64, which rounds integers above 2^53 and which a
+        `ConversionWarning` reports once. float32 is scored in float32; counts, entropies and the bound are always
+        float64. For data larger than memory use a
         memory map, a function without arguments that returns an iterator of blocks, or the path of a Parquet file or of
         a folder of them (needs PyArrow). Functions and paths need ``shuffle=False``. They are read again in every pass
         and must return the same rows each time. Text and categories in blocks of `Columns` become codes (`Fit.levels`);
@@ -299,7 +299,7 @@ def _errors_told(names: Names | None, model: Model, file: CheckpointFile | None,
     try:
         yield
     except InvalidArgument as error:
-        raise _with_remedy(error, names, model) from None
+        raise with_column(error, names, model._hint_on_missing if error.argument == "data" else "") from None
     except CheckpointError as error:
         raise error if file is None or error is observer.exception else file.refused(error) from None
     finally:
@@ -322,15 +322,6 @@ def _with_remarks(
     of_counts = advising.of_counts(sample, found) if isinstance(found, Fit) else ()
     remarks = (*(advice for advice in of_run if advice is not None), *of_rows, *of_counts)
     return fit_of(state, **rows.legend, remarks=remarks) if remarks else found
-
-
-def _with_remedy(error: InvalidArgument, names: Names | None, model: Model) -> InvalidArgument:
-    """Return the error of a value with the name of its column, and of a missing one with what to do about it."""
-    named = with_column(error, names)
-    found = named.found or ""
-    if error.argument != "data" or not re.search(r"^NaN in row \d+, column ", found):
-        return named
-    return checks.invalid_argument("data", found, error.allowed or "finite", model._hint_on_missing)
 
 
 def _algorithm(algorithm: object, model: Model, *, in_blocks: bool) -> Algorithm:

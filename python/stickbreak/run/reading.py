@@ -20,6 +20,8 @@ from stickbreak.result.fitted import Fitted
 from stickbreak.run.checkpoints import CheckpointFile
 
 ModelT = TypeVar("ModelT", bound=Model)
+# What to do about missing values elsewhere than in `fit`.
+ON_MISSING = 'leave such rows out; only fit takes missing values, with missing="marginalize"'
 # The parameter that may be the position of a column.
 _PLACE = ("exposure", int)
 
@@ -170,12 +172,19 @@ def _placed(
 
 
 def _with_last(likelihood: Likelihood, n_columns: int) -> Likelihood:
-    """Return the likelihood of `n_columns` columns with exposures in a further one, which has no parameters."""
-    given = {
-        name: np.concatenate((value, [1.0]))
-        for name, value in likelihood._parameters().items()
-        if isinstance(value, np.ndarray) and value.size == n_columns
-    }
+    """Return the likelihood of `n_columns` columns with exposures in a further one, which has no parameters.
+
+    Raises
+    ------
+    InvalidArgument
+        A parameter has another number of entries than the data have columns.
+    """
+    given = {name: value for name, value in likelihood._parameters().items() if isinstance(value, np.ndarray)}
+    for name, value in given.items():
+        if value.size != n_columns:
+            allowed = f"a number or of size {n_columns}, the number of columns of the data"
+            raise checks.invalid_argument(name, f"of size {value.size}", allowed)
+        given[name] = np.concatenate((value, [1.0]))
     return replace(likelihood, exposure=n_columns, **given)  # type: ignore[call-arg]
 
 
