@@ -259,3 +259,16 @@ def test_files_that_declare_different_levels_have_them_sorted(tmp_path: Path) ->
         pq.write_table(dictionary(names, ordered=True), tmp_path / f"{name}.parquet")
     fit = sb.fit(model, tmp_path, sb.Full(max_passes=3, tol=0), n_components=2)
     assert fit.levels == {"word": ("large", "medium", "never", "small")}
+
+
+def test_categories_stand_for_the_codes_of_a_fit_without_levels() -> None:
+    """In tables of every kind that declares them, and for estimators."""
+    likelihood = sb.Categorical()
+    codes = pd.DataFrame({"word": CODES, "other": CODES})
+    fit = sb.fit(sb.Mixture(likelihood=likelihood), codes, sb.Full(max_passes=3, tol=0), n_components=2)
+    estimator = BayesianMixture(likelihood=likelihood, random_state=0).fit(codes)
+    frame = pd.DataFrame({"word": pd.Categorical(WORDS, categories=DECLARED), "other": CODES})
+    words = pl.DataFrame({"word": WORDS, "other": CODES}, schema_overrides={"word": pl.Enum(DECLARED)})
+    for table in (frame, pa.Table.from_pandas(frame), words, words.to_arrow()):
+        np.testing.assert_array_equal(fit.predict_proba(table), fit.predict_proba(codes))
+        np.testing.assert_array_equal(estimator.predict(table), estimator.predict(codes))

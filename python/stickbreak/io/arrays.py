@@ -20,7 +20,7 @@ _TIMES = "mM"  # its kinds of durations and dates
 _ROWS_ALLOWED = "an array or table of real numbers, of shape (n, D)"
 _WITHOUT_COLUMN = "leave such columns out, or make numbers of them"
 # Largest range in which float64 represents every integer.
-_LARGEST_COUNT = 2**53
+LARGEST_WHOLE = 2**53
 # The core numbers the columns of a sparse table in 32 bits.
 _MOST_SPARSE_COLUMNS = 2**32
 # Number of rows checked together.
@@ -108,8 +108,6 @@ def rows(
     """
     if likelihood is not None and likelihood._accepts_sparse and is_sparse(value):
         return _sparse_rows(value, argument, n_columns, minimum)
-    if likelihood is not None and likelihood._domain == "codes":
-        value = with_codes(value)
     array = numeric(value, argument, _ROWS_ALLOWED)
     if array.ndim != 2:
         hint = _hint_on_rank(array, argument, n_columns, hasattr(value, "to_frame"))
@@ -237,7 +235,7 @@ def with_density(
 
 def _check_held(array: NDArray[Any], argument: str) -> None:
     """Refuse integers that float64 would round to another integer."""
-    if array.dtype.itemsize == 8 and array.size and int(array.max()) > _LARGEST_COUNT:
+    if array.dtype.itemsize == 8 and array.size and int(array.max()) > LARGEST_WHOLE:
         raise invalid_argument(argument, f"with the value {int(array.max())}", "whole numbers from 0 to 2^53")
 
 
@@ -439,28 +437,6 @@ def _is_pandas_table_of_numbers(value: object) -> bool:
     """Return whether NumPy would read numbers of a pandas table as objects (booleans, nullable columns)."""
     pandas = sys.modules.get("pandas")
     return pandas is not None and isinstance(value, pandas.DataFrame) and all(map(_holds_numbers, value.dtypes))
-
-
-def with_codes(value: Any) -> Any:
-    """Return a pandas table with the codes of its categories, NaN if missing; return anything else unchanged."""
-    pandas = sys.modules.get("pandas")
-    if pandas is None or not isinstance(value, pandas.DataFrame):
-        return value
-    names = [isinstance(column, pandas.CategoricalDtype) for column in value.dtypes]
-    known = [name or _holds_numbers(column) for name, column in zip(names, value.dtypes, strict=True)]
-    if not any(names):
-        return value
-    if not all(known):
-        return value.loc[:, [not name for name in names]]  # refused later for one of these names
-    rows = np.empty(value.shape)
-    for position, name in enumerate(names):
-        column = value.iloc[:, position]
-        if name:
-            codes = column.cat.codes.to_numpy(np.float64)
-            rows[:, position] = np.where(codes < 0, np.nan, codes)
-        else:
-            rows[:, position] = column.to_numpy(np.float64, na_value=np.nan)
-    return pandas.DataFrame(rows, index=value.index, columns=value.columns)
 
 
 def is_sparse(value: object) -> bool:

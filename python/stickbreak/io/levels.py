@@ -17,8 +17,6 @@ from stickbreak.io.names import Named, Names, Table, named
 Levels: TypeAlias = tuple[tuple[Level, ...] | None, ...]
 
 _MOST_SHOWN = 5
-# Largest number up to which float64 holds every integer.
-_LARGEST_WHOLE = 2.0**53
 
 
 class Placing(Protocol):
@@ -241,8 +239,10 @@ class Seen:
         """
         table = data.data
         known: Levels = self.levels or (None,) * len(self._domains)
-        if not any(levels is not None for levels in known) and not (self._strict and _has_other_columns(table)):
-            return table
+        if not any(levels is not None for levels in known):
+            has_others = _has_other_columns(table) if self._strict else _has_categories(table)
+            if not has_others:
+                return table
         rows = np.empty(cells.shape_of(table))
         for place, levels in enumerate(known):
             values = cells.column(table, place)
@@ -313,7 +313,7 @@ class _Found:
     def n_codes(self) -> int | None:
         """Number of levels of codes; None if these are no codes, or are not known."""
         numbers = self._numbers
-        if not self._is_known or not all(0.0 <= each < _LARGEST_WHOLE and each.is_integer() for each in numbers):
+        if not self._is_known or not all(0.0 <= each < arrays.LARGEST_WHOLE and each.is_integer() for each in numbers):
             return None
         return int(max(numbers, default=0.0)) + 1
 
@@ -355,7 +355,7 @@ class _Found:
         if given is not None and all(0.0 <= each < given and each.is_integer() for each in numbers):
             return None
         # Larger integers share their float64.
-        return None if max(map(abs, numbers)) > _LARGEST_WHOLE else tuple(map(cells.level, numbers))
+        return None if max(map(abs, numbers)) > arrays.LARGEST_WHOLE else tuple(map(cells.level, numbers))
 
 
 def _has_categories(table: Any) -> bool:

@@ -117,3 +117,9 @@ def set_ticks(ax: "Axes", names: Sequence[str], *, axis: str) -> None:
     """Label the ticks, which start at 0."""
     of_axis = ax.xaxis if axis == "x" else ax.yaxis
     of_axis.set_ticks(range(len(names)), labels=list(names))
+
+
+def label_lines(ax: "Axes", names: Sequence[str]) -> None:
+    """Label the lines of a picture from the top to the bottom."""
+    set_ticks(ax, names, axis="y")
+    ax.invert_yaxis()

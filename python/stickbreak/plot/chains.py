@@ -49,7 +49,7 @@ def chains(trace: Trace, name: str = "log_joint", *, ax: "Axes | None" = None) -
     >>> len(sb.plot.chains(trace).lines)
     2
     """
-    checks.instance("trace", trace, Trace, "a Trace")
+    _checked(trace)
     values, drawn = trace._quantity(name), canvas.axes(ax)
     for chain, values_of_chain in enumerate(values):
         drawn.plot(values_of_chain, color=canvas.colour(chain), linewidth=0.8, label=f"chain {chain}")
@@ -97,7 +97,7 @@ def autocorrelation(
     >>> sb.plot.autocorrelation(trace, "n_clusters", max_lag=10).get_xlabel()
     'lag in draws'
     """
-    checks.instance("trace", trace, Trace, "a Trace")
+    _checked(trace)
     values, drawn = trace.autocorrelation(name, max_lag), canvas.axes(ax)
     for chain, of_chain in enumerate(values):
         drawn.plot(of_chain, color=canvas.colour(chain), marker=".", linewidth=0.8, label=f"chain {chain}")
@@ -131,7 +131,7 @@ def cluster_numbers(trace: Trace, *, ax: "Axes | None" = None) -> "Axes":
     NotSupported
         matplotlib is not installed.
     """
-    numbers = checks.instance("trace", trace, Trace, "a Trace").n_clusters.ravel()
+    numbers = _checked(trace).n_clusters.ravel()
     drawn = canvas.axes(ax)
     counts = np.bincount(numbers)[numbers.min() :]
     drawn.bar(np.arange(numbers.min(), numbers.max() + 1), counts / numbers.size, color=canvas.colour(0))
@@ -179,7 +179,7 @@ def similarity(trace: Trace, rows: ArrayLike | None = None, *, ax: "Axes | None"
     >>> sb.plot.similarity(trace).images[0].get_array().shape
     (20, 20)
     """
-    checks.instance("trace", trace, Trace, "a Trace")
+    _checked(trace)
     n = trace.partitions.shape[-1]
     kept = np.arange(n) if trace.kept_rows is None else trace.kept_rows
     shown = kept[canvas.thinned(n, _MOST_ROWS)] if rows is None else rows
@@ -219,3 +219,7 @@ def density_of_draws(trace: Trace, column: int | str, X: ArrayLike | None, ax: "
     drawn.set_ylabel("density")
     drawn.legend()
     return drawn
+
+
+def _checked(trace: object) -> Trace:
+    return checks.instance("trace", trace, Trace, "a Trace")

@@ -63,8 +63,7 @@ def means(fit: Fit, column: int | str = 0, *, level: float = 0.9, seed: int = 0,
     for height, k in enumerate(shown):
         error = [[max(0.0, points[k] - ends[0, k])], [max(0.0, ends[1, k] - points[k])]]
         drawn.errorbar(points[k], height, xerr=error, fmt="o", color=canvas.colour(k), capsize=3)
-    canvas.set_ticks(drawn, [f"component {k}, {fit.weights[k]:.1%}" for k in shown], axis="y")
-    drawn.invert_yaxis()
+    canvas.label_lines(drawn, [f"component {k}, {fit.weights[k]:.1%}" for k in shown])
     word = fit._word(place)
     title = canvas.title(fit, place) + ("" if word is None else f" = {word}")
     drawn.set_xlabel(f"{title}: {_MEANS[name]} with its {level:.0%} interval")
@@ -112,8 +111,7 @@ def card(fit: Fit, component: int, *, n_columns: int = 8, ax: "Axes | None" = No
     drawn.barh(range(len(order)), away[order], color=canvas.colour(component))
     shown = [found[place] for place in order.tolist()]
     labels = [f"{each.name}: {each.text(component)} (all: {each.short_text()})" for each in shown]
-    canvas.set_ticks(drawn, labels, axis="y")
-    drawn.invert_yaxis()
+    canvas.label_lines(drawn, labels)
     drawn.axvline(0.0, color=canvas.FAINT, linewidth=0.8)
     drawn.set_xlabel("standard deviations from the mean of all rows")
     drawn.set_title(f"component {component}: {fit.weights[component]:.1%} of the weight")

@@ -27,8 +27,6 @@ _NEARLY_CONSTANT = 0.99
 _MANY_DUPLICATES = 0.05
 # With fewer rows, duplicates and equal values may be chance.
 _LEAST_ROWS = 20
-# Largest step that may be that of whole numbers: float64 has no fractions above.
-_LARGEST_STEP = 2.0**53
 # Columns with at most this many distinct integers look like codes rather than amounts.
 _FEW_VALUES = 20
 # A row is far from the others if a value is more usual ranges than this outside the usual range of its column, which is
@@ -138,7 +136,7 @@ def _of_steps(fit: Result) -> Iterator[Advice]:
         return
     steps = np.zeros(fit._state.dimension) + found
     # Every step above the largest is whole, which says nothing of the values.
-    whole = np.flatnonzero((steps >= 1.0) & (steps <= _LARGEST_STEP) & (steps % 1.0 == 0.0))
+    whole = np.flatnonzero((steps >= 1.0) & (steps <= arrays.LARGEST_WHOLE) & (steps % 1.0 == 0.0))
     if whole.size:
         one = whole.size == 1
         text = (

@@ -37,7 +37,6 @@ _LONG_TEXT = 40
 _LARGEST_COUNT = 10_000
 # Whole numbers from here on that are all different are numbers of something.
 _LEAST_NUMBER, _LARGEST_NUMBER = 10**8, 2**64
-_LARGEST_LEVEL = 2.0**53
 # Share of zeros from which on an amount has many.
 _MANY_ZEROS = 0.2
 # Positive columns with a larger skewness may need logarithms.
@@ -276,7 +275,7 @@ def _of_numbers(title: str | int, values: NDArray[np.float64], *, is_frame: bool
     if len(distinct) == 1:
         return "amount", holds, "constant: no information about clusters"
     # Larger ones share their float64 and are no levels.
-    is_frame = is_frame and bool((abs(distinct) <= _LARGEST_LEVEL).all())
+    is_frame = is_frame and bool((abs(distinct) <= arrays.LARGEST_WHOLE).all())
     if len(distinct) == 2 and distinct.tolist() != [0.0, 1.0] and len(found) >= 2 * _ROWS_OF_LEVEL and is_frame:
         return "category", holds, "two values"
     if (found % 1.0 != 0.0).any():

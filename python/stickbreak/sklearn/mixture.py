@@ -433,10 +433,10 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         """Return rows of a fitted estimator, with codes in place of levels."""
         fitted = self._fitted()
         X = frames.understood(X, "X")
-        if frames.is_table(X) and fitted._levels and named(X, "X").names == fitted.column_names:
+        if frames.is_table(X) and named(X, "X").names == fitted.column_names:
             found = fitted._coded(X, "X")
             rows = self._validated(like(X, found), fitted.model)
-            return CodedRows(rows, fitted.column_names, found.levels, found.sizes)
+            return CodedRows(rows, fitted.column_names, found.levels, found.sizes) if found.levels else rows
         if not frames.is_table(X):
             check_codes("X", fitted._levels, fitted.column_names)
         return self._validated(X, fitted.model)
@@ -447,7 +447,7 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
             X = arrays.with_whole_parts(X, "X")
         rows: DenseRows = validated(
             self,
-            arrays.with_codes(X) if getattr(self._kind(), "_domain", None) == "codes" else X,
+            X,
             model._hint_on_missing,
             reset=first,
             accept_sparse="csr" if self._accepts_sparse() else False,
