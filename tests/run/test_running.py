@@ -7,6 +7,8 @@ import subprocess
 import sys
 import textwrap
 import threading
+from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -213,3 +215,25 @@ def test_a_start_with_more_components_a_row_than_the_fit_keeps_is_not_taken_for_
     assert fit.history[0].elbo < start.elbo
     assert len(fit.history) > 1
     assert fit.elbo > fit.history[0].elbo
+
+
+@pytest.mark.parametrize("reading", [2, 6])
+def test_a_source_may_end_the_process(reading: int, rows: np.ndarray, tmp_path: Path) -> None:
+    """Before the first pass is complete and later; `sys.exit` is no failure of the source."""
+    readings = 0
+
+    def blocks() -> Iterator[np.ndarray]:
+        nonlocal readings
+        readings += 1
+        yield rows
+        if readings == reading:
+            sys.exit(3)
+
+    algorithm = sb.Memoized(batches=1, shuffle=False, max_passes=30, tol=0)
+    checkpoint = sb.Checkpoint(tmp_path / "run.checkpoint")
+    with pytest.raises(SystemExit) as caught:
+        sb.fit(MODEL, blocks, algorithm, n_components=2, checkpoint=checkpoint, progress=False)
+    assert caught.value.code == 3
+    assert readings == reading
+    # The lock is free again.
+    assert sb.fit(MODEL, blocks, algorithm, n_components=2, checkpoint=checkpoint, progress=False).n_components == 2

@@ -68,6 +68,8 @@ class Stream:
         # Data that later readings must repeat, as far as they have been read here: which rows are all NaN, and the
         # first rows. The core itself compares what it reads.
         self._empty: NDArray[np.bool_] | None = None
+        # What the source raised to end the process; the core takes it for a failure of the source.
+        self.exit: SystemExit | None = None
         self.first: arrays.DenseRows = np.empty((0, 0))
         try:
             if not known:
@@ -151,8 +153,12 @@ class Stream:
 
     def _blocks(self, dtype: "np.dtype[Any] | None", n_columns: int | None) -> Blocks:
         """Read all blocks, and close the iterator if it is a generator: an error may keep it, and its locks, alive."""
-        with closing(self._given()) as blocks:
-            yield from self._read(blocks, dtype, n_columns)
+        try:
+            with closing(self._given()) as blocks:
+                yield from self._read(blocks, dtype, n_columns)
+        except SystemExit as error:
+            self.exit = error
+            raise
 
     def _read(self, blocks: Iterator[Any], dtype: "np.dtype[Any] | None", n_columns: int | None) -> Blocks:
         row = 0

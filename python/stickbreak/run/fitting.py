@@ -269,7 +269,7 @@ def run_fit(
             rows.watch(bar.read)
         state = None
         try:
-            with _errors_told(rows.names, model, file, observer):
+            with rows.ending(), _errors_told(rows.names, model, file, observer):
                 if marginalizes:
                     weights = arrays.without_empty_rows(weights, rows.rows_without_values(), "data")
                 state = _core.fit(

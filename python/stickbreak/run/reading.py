@@ -1,6 +1,7 @@
 """The data of a run: rows in the form that the core reads, with the names of their columns."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -75,6 +76,15 @@ class Given:
         """Call a function with the fraction of a file read so far, in every reading; never called for other data."""
         if isinstance(self.source, streams.Stream):
             self.source.watch = watch
+
+    @contextmanager
+    def ending(self) -> Iterator[None]:
+        """Raise what the source raised to end the process, in place of the error that the core makes of it."""
+        try:
+            yield
+        finally:
+            if isinstance(self.source, streams.Stream) and self.source.exit is not None:
+                raise self.source.exit
 
     def look(self) -> advising.Sample | None:
         """Return a sample of the rows; for data read in blocks, of the first block."""
