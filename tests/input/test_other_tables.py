@@ -207,12 +207,13 @@ def test_booleans_and_columns_without_values_are_read() -> None:
 
 # Dictionaries
 
+QUICK = sb.Full(max_passes=3, tol=0)
 DECLARED = ("small", "never", "medium", "large")
 CODES = np.tile([0, 3, 2], 20)
 WORDS = np.array(DECLARED, dtype=object)[CODES]
 
 
-def dictionary(names: Sequence[str], *, ordered: bool) -> pa.Table:
+def dictionary(names: Sequence[Any], *, ordered: bool) -> pa.Table:
     """A table with the words in a dictionary of this order."""
     codes = pa.array([names.index(word) for word in WORDS])
     column = pa.DictionaryArray.from_arrays(codes, pa.array(names), ordered=ordered)
@@ -246,18 +247,27 @@ def test_dictionaries_declare_levels_if_they_have_an_order(
     pq.write_table(table(), tmp_path / "rows.parquet", row_group_size=groups)
     model = sb.Mixture(likelihood=sb.Columns({"size": sb.Gaussian(), "word": sb.Categorical()}))
     for data in (table(), tmp_path / "rows.parquet"):
-        fit = sb.fit(model, data, sb.Full(max_passes=3, tol=0), n_components=2)
+        fit = sb.fit(model, data, QUICK, n_components=2)
         assert fit.levels == {"word": expected}
     found = datafiles.read(tmp_path / "rows.parquet", words=datafiles.TextColumns(others="most"))
-    again = sb.fit(model, Table(found.rows, found.names), sb.Full(max_passes=3, tol=0), n_components=2)
+    again = sb.fit(model, Table(found.rows, found.names), QUICK, n_components=2)
     assert again.levels == {"word": expected}
+
+
+@pytest.mark.parametrize("metadata", ["", "[]", "{}", '{"columns": 3}', '{"columns": [{"name": "word"}]}', "\x00"])
+@pytest.mark.parametrize("names", [DECLARED, ("small", "never", "medium", "large", None), (*DECLARED, "large")])
+def test_dictionaries_that_declare_no_levels(metadata: str, names: Sequence[Any]) -> None:
+    """Notes that are not those of pandas, and values that are missing or repeated."""
+    table = dictionary(names, ordered=names != DECLARED).replace_schema_metadata({"pandas": metadata})
+    model = sb.Mixture(likelihood=sb.Columns({"size": sb.Gaussian(), "word": sb.Categorical()}))
+    assert sb.fit(model, table, QUICK, n_components=2).levels == {"word": ("large", "medium", "small")}
 
 
 def test_files_that_declare_different_levels_have_them_sorted(tmp_path: Path) -> None:
     model = sb.Mixture(likelihood=sb.Columns({"size": sb.Gaussian(), "word": sb.Categorical()}))
     for name, names in (("a", DECLARED), ("b", DECLARED[::-1])):
         pq.write_table(dictionary(names, ordered=True), tmp_path / f"{name}.parquet")
-    fit = sb.fit(model, tmp_path, sb.Full(max_passes=3, tol=0), n_components=2)
+    fit = sb.fit(model, tmp_path, QUICK, n_components=2)
     assert fit.levels == {"word": ("large", "medium", "never", "small")}
 
 
@@ -265,7 +275,7 @@ def test_categories_stand_for_the_codes_of_a_fit_without_levels() -> None:
     """In tables of every kind that declares them, and for estimators."""
     likelihood = sb.Categorical()
     codes = pd.DataFrame({"word": CODES, "other": CODES})
-    fit = sb.fit(sb.Mixture(likelihood=likelihood), codes, sb.Full(max_passes=3, tol=0), n_components=2)
+    fit = sb.fit(sb.Mixture(likelihood=likelihood), codes, QUICK, n_components=2)
     estimator = BayesianMixture(likelihood=likelihood, random_state=0).fit(codes)
     frame = pd.DataFrame({"word": pd.Categorical(WORDS, categories=DECLARED), "other": CODES})
     words = pl.DataFrame({"word": WORDS, "other": CODES}, schema_overrides={"word": pl.Enum(DECLARED)})

@@ -100,10 +100,19 @@ def declares(schema: Any, position: int) -> bool:
     field = schema.field(position)
     if not sys.modules["pyarrow"].types.is_dictionary(field.type):
         return False
+    if field.type.ordered:
+        return True
     # Categories of pandas become dictionaries that are not ordered.
-    notes = (schema.pandas_metadata or {}).get("columns", ())
-    of_pandas = any(note.get("name") == field.name and note.get("pandas_type") == "categorical" for note in notes)
-    return bool(field.type.ordered) or of_pandas
+    try:
+        notes = {note["name"]: note["pandas_type"] for note in schema.pandas_metadata["columns"]}
+    except (KeyError, TypeError, ValueError):  # no notes, or those of another program
+        return False
+    return notes.get(field.name) == "categorical"
+
+
+def are_levels(values: Sequence[Any]) -> bool:
+    """Return whether the values of a dictionary are different, and none is missing."""
+    return None not in values and len(set(values)) == len(values)
 
 
 def level(value: Any) -> Level:
@@ -214,8 +223,11 @@ def _of_arrow(values: Any, *, is_declared: bool) -> Column:
         whole = values.combine_chunks() if hasattr(values, "combine_chunks") else values
         if hasattr(whole, "chunks"):
             whole = whole.unify_dictionaries().combine_chunks()
+        known = whole.dictionary.to_pylist()
+        if not are_levels(known):
+            return _of_objects(values.cast(dtype.value_type).to_pylist(), dtype)
         codes = np.array([-1 if code is None else code for code in whole.indices.to_pylist()], dtype=np.int64)
-        return Column("categories", codes, tuple(map(level, whole.dictionary.to_pylist())), dtype)
+        return Column("categories", codes, tuple(map(level, known)), dtype)
     if types.is_temporal(dtype):
         return Column("times", np.empty(0), dtype=dtype)
     tests = (types.is_floating, types.is_integer, types.is_decimal, types.is_boolean)

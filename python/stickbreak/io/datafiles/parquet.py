@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from stickbreak.checks import brief
 from stickbreak.errors import NotSupported, SourceError, StickbreakError
 from stickbreak.io import arrays
-from stickbreak.io.cells import MixedRows, declares
+from stickbreak.io.cells import MixedRows, are_levels, declares
 from stickbreak.io.datafiles.columns import Choice, named, title
 from stickbreak.io.datafiles.sources import Watch
 
@@ -162,8 +162,7 @@ class ParquetRows:
                         column = column.cast(self._pyarrow.float64())
                     if self.has_words:
                         mixed.append(_column(self._pyarrow, column))
-                        is_declared = is_text and declares(batch.schema, batch.schema.get_field_index(names[position]))
-                        declared.append(tuple(column.dictionary.to_pylist()) if is_declared else None)
+                        declared.append(_declared(batch.schema, names[position], column) if is_text else None)
                     else:
                         rows[:, place] = column.to_numpy(zero_copy_only=False)
                 yield MixedRows(mixed, declared) if self.has_words else rows
@@ -267,6 +266,14 @@ def _holds_words(pyarrow: Any, kind: Any) -> bool:
     types = pyarrow.types
     kind = kind.value_type if types.is_dictionary(kind) else kind
     return any(test(kind) for test in (types.is_string, types.is_large_string, types.is_string_view))
+
+
+def _declared(schema: Any, name: str, column: Any) -> tuple[str, ...] | None:
+    """Return the declared categories of a column of words, if it has some."""
+    if not declares(schema, schema.get_field_index(name)):
+        return None
+    known = column.dictionary.to_pylist()
+    return tuple(known) if are_levels(known) else None
 
 
 def _column(pyarrow: Any, column: Any) -> NDArray[Any]:
