@@ -10,6 +10,7 @@ import pytest
 
 import stickbreak as sb
 from cases import visible_bits
+from stickbreak.io import arrays
 
 MODEL = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
 ALGORITHM = sb.Memoized(batches=3, sparsity=2, max_passes=3, tol=0.0)
@@ -102,6 +103,14 @@ def test_half_becomes_single(rows: np.ndarray) -> None:
     with pytest.warns(sb.ConversionWarning, match="float16 is converted to float32"):
         found = bits(rows.astype(np.float16), single)
     assert found == bits(single, single)
+
+
+@pytest.mark.parametrize(("value", "rounds"), [(2**53, False), (2**53 + 1, True), (-(2**53) - 1, True)])
+def test_integers_that_are_rounded_are_told(value: int, rounds: bool) -> None:
+    rows = np.array([[value], [3], [8]])
+    with pytest.warns(sb.ConversionWarning) as caught:
+        arrays.rows(rows)
+    assert ("rounds those above 2^53" in str(caught[0].message)) is rounds
 
 
 def test_conversions_are_said_once() -> None:

@@ -123,7 +123,7 @@ def rows(
     # A list has no type to keep, and the type of counts is fixed. Blocks of columns may be counts.
     is_mixed = likelihood is not None and likelihood._domain == "mixed"
     if (hasattr(value, "dtype") or hasattr(value, "dtypes")) and not (whole_numbers or is_mixed):
-        say_converted(array.dtype, np.dtype(dtype))
+        say_converted(array.dtype, np.dtype(dtype), rounds=_rounds(array))
     return _converted(array, dtype)
 
 
@@ -239,6 +239,13 @@ def _check_held(array: NDArray[Any], argument: str) -> None:
         raise invalid_argument(argument, f"with the value {int(array.max())}", "whole numbers from 0 to 2^53")
 
 
+def _rounds(array: NDArray[Any]) -> bool:
+    """Return whether float64 may round some of the numbers to another integer."""
+    if array.dtype.kind not in "iu" or array.dtype.itemsize < 8 or array.size == 0:
+        return False
+    return max(int(array.max()), -int(array.min())) > LARGEST_WHOLE
+
+
 def _hint_on_rank(array: NDArray[Any], argument: str, n_columns: int | None, is_column: bool) -> str:
     if array.ndim != 1 or array.size == 0:
         return ""
@@ -247,13 +254,14 @@ def _hint_on_rank(array: NDArray[Any], argument: str, n_columns: int | None, is_
     return f"for a single column write {argument}.{'to_frame()' if is_column else 'reshape(-1, 1)'}"
 
 
-def say_converted(found: np.dtype[Any], wanted: np.dtype[Any]) -> None:
-    """Warn of numbers that change their type."""
+def say_converted(found: np.dtype[Any], wanted: np.dtype[Any], *, rounds: bool = False) -> None:
+    """Warn of numbers that change their type, and of integers that it `rounds`."""
     kinds = {"b": "booleans", "i": "integers", "u": "integers", "O": "decimals"}
     if found.name != wanted.name:  # another byte order is the same type
         # Warns at this line, not at the caller's, so that the default filter shows the warning once.
         what = f"{found.name} is" if found.kind == "f" else f"{kinds[found.kind]} are"
-        text = f"{what} converted to {wanted.name}, in a copy; pass float32 or float64 to spare it"
+        more = ", which rounds those above 2^53" if rounds else ""
+        text = f"{what} converted to {wanted.name}, in a copy{more}; pass float32 or float64 to spare it"
         warnings.warn(text, ConversionWarning, stacklevel=1)
 
 

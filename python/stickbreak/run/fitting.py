@@ -108,14 +108,14 @@ def fit(
         The model.
     data : array_like of shape (n, D), callable, or path
         At least two rows, or one document: an array, a memory map, a pandas, Polars or Arrow table, or nested lists.
-        float16 becomes float32; integers and booleans become float64, which rounds integers above 2^53 and which a
-        `ConversionWarning` reports once. float32 is scored in float32; counts, entropies and the bound are always
-        float64. For data larger than memory use a
-        memory map, a function without arguments that returns an iterator of blocks, or the path of a Parquet file or of
-        a folder of them (needs PyArrow). Functions and paths need ``shuffle=False``. They are read again in every pass
-        and must return the same rows each time. Text and categories in blocks of `Columns` become codes (`Fit.levels`);
-        blocks and files are then read once more. Names of columns are kept in `Fit.column_names`. If `init` or a
-        checkpoint has names, columns are matched by name, and missing or new names are refused.
+        float16 becomes float32; integers and booleans become float64, which a `ConversionWarning` reports once: it
+        rounds integers above 2^53. float32 is scored in float32; counts, entropies and the bound are always float64.
+        For data larger than memory use a memory map, a function without arguments that returns an iterator of blocks,
+        or the path of a Parquet file or of a folder of them (needs PyArrow). Functions and paths need
+        ``shuffle=False``. They are read again in every pass and must return the same rows each time. Text and
+        categories in blocks of `Columns` become codes (`Fit.levels`); blocks and files are then read once more. Names
+        of columns are kept in `Fit.column_names`. If `init` or a checkpoint has names, columns are matched by name, and
+        missing or new names are refused.
     algorithm : Full, Memoized or Stochastic, optional
         How to maximise. Default: ``Memoized(moves=(Birth(), Merge(), Delete()))``, which finds the number of
         components. For models without moves (`TopicModel`, `FiniteDirichlet`, ``truncation="stick"``,
