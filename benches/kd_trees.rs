@@ -72,6 +72,7 @@ fn measure<F: Scalar>(criterion: &mut Criterion, n: usize, d: usize, threads: us
             margin: Some(20.0),
             abandon: true,
             row_terms: false,
+            mask: None,
         };
         let (ids, keep, cancel) = (&globals.ids, Keep::Summary, &Cancel::default());
         let step = LocalStep { likelihood, ids, assign: &assign, keep, cancel };

@@ -43,6 +43,7 @@ fn measure<F: Scalar>(bench: &mut Bench, sizes: Sizes) {
         margin: None,
         abandon: false,
         row_terms: false,
+        mask: None,
     };
     bench.measure::<F>(("local_step", &id::<F>(sizes)), sizes.threads, sizes.local_operations(), || {
         state.local_step(&globals, &assign, Keep::Summary);

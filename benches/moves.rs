@@ -30,7 +30,8 @@ fn gaps<F: Scalar>(bench: &mut Bench, sizes: Sizes) {
     let globals = mixture.globals();
     let scorer = globals.scorer(&mixture.model).expect("definite");
     let (has_tail, margin, row_terms) = (false, Some(20.0), false);
-    let assign = ByScore { scorer: scorer.as_ref(), has_tail, width: sizes.width, margin, abandon: true, row_terms };
+    let assign =
+        ByScore { scorer: scorer.as_ref(), has_tail, width: sizes.width, margin, abandon: true, row_terms, mask: None };
     for (group, keep) in [("without_gaps", Keep::Summary), ("with_gaps", Keep::SummaryAndGaps)] {
         bench.measure::<F>((group, &id::<F>(sizes)), sizes.threads, sizes.local_operations(), || {
             mixture.local_step(&globals, &assign, keep);

@@ -3,6 +3,8 @@
 //! A component has a [`ComponentId`] that is never reused; its position is only the stick order. Everything with state
 //! per component (memo, local state, distance bounds) replays the [`EditLog`].
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -14,6 +16,10 @@ pub const MOST_COMPONENTS: u32 = 1 << 24;
 /// The identity of a component during a fit; never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ComponentId(pub u32);
+
+/// The class of a row or of a component; `None` for a row of unknown class, and for a free component. A row of a class
+/// belongs to components of that class only, and a row of unknown class to any (mathematics 3.2).
+pub type Class = Option<u32>;
 
 /// One change of the list of components.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,6 +104,8 @@ pub(crate) fn unknown(id: ComponentId) -> Error {
 pub struct EditLog {
     next_id: u32,
     edits: Vec<Edit>,
+    /// The classes of all components that have one, also of those that are gone.
+    classes: BTreeMap<ComponentId, u32>,
 }
 
 impl EditLog {
@@ -114,6 +122,48 @@ impl EditLog {
         let first = self.next_id;
         self.next_id += n as u32;
         (first..self.next_id).map(ComponentId).collect()
+    }
+
+    /// Sets the class of a component.
+    pub fn set_class(&mut self, id: ComponentId, class: Class) {
+        if let Some(class) = class {
+            self.classes.insert(id, class);
+        }
+    }
+
+    /// Makes a component free.
+    pub fn set_free(&mut self, id: ComponentId) {
+        self.classes.remove(&id);
+    }
+
+    /// Gives components the class of another one, from whose units they were made.
+    pub fn inherit(&mut self, from: ComponentId, ids: &[ComponentId]) {
+        let class = self.class(from);
+        for &id in ids {
+            self.set_class(id, class);
+        }
+    }
+
+    /// Whether any component has a class.
+    pub fn has_classes(&self) -> bool {
+        !self.classes.is_empty()
+    }
+
+    /// The class of a component.
+    pub fn class(&self, id: ComponentId) -> Class {
+        self.classes.get(&id).copied()
+    }
+
+    /// The classes of components.
+    pub fn classes(&self, ids: &[ComponentId]) -> Vec<Class> {
+        ids.iter().map(|&id| self.class(id)).collect()
+    }
+
+    /// Whether a component is the only one of its class among `ids`, so that rows of the class would have none without
+    /// it.
+    pub fn is_last_of_class(&self, id: ComponentId, ids: &[ComponentId]) -> bool {
+        let class = self.class(id);
+        class.is_some() && !ids.iter().any(|&other| other != id && self.class(other) == class)
     }
 
     /// Records an edit.
@@ -174,6 +224,23 @@ mod tests {
         let mut log = EditLog::with_components(2);
         log.push(Edit::Delete { id: ComponentId(1) });
         assert_eq!(log.issue(2), ids(&[2, 3]));
+    }
+
+    #[test]
+    fn classes_are_inherited_and_the_last_of_a_class_is_known() {
+        let mut log = EditLog::with_components(3);
+        log.set_class(ComponentId(0), Some(7));
+        log.set_class(ComponentId(1), None);
+        let fresh = log.issue(2);
+        log.inherit(ComponentId(0), &fresh);
+        log.inherit(ComponentId(1), &[ComponentId(2)]);
+        let all = ids(&[0, 1, 2, 3, 4]);
+        assert_eq!(log.classes(&all), [Some(7), None, None, Some(7), Some(7)]);
+        assert!(!log.is_last_of_class(ComponentId(0), &all));
+        assert!(log.is_last_of_class(ComponentId(3), &ids(&[1, 3])));
+        assert!(!log.is_last_of_class(ComponentId(1), &ids(&[1, 3])), "a free component");
+        log.set_free(ComponentId(3));
+        assert_eq!(log.classes(&all), [Some(7), None, None, None, Some(7)]);
     }
 
     #[test]

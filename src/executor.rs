@@ -5,11 +5,11 @@ use std::cell::RefCell;
 
 use serde::{Deserialize, Serialize};
 
-use crate::component::EditLog;
+use crate::component::{Class, EditLog};
 use crate::data::BatchSource;
 use crate::error::{Error, Result};
 use crate::global_step::Globals;
-use crate::local_step::{Buffers, Outcome, Tap, Work};
+use crate::local_step::{Buffers, KnownRows, Outcome, Tap, Work};
 use crate::model::Model;
 use crate::moves::{Finder, Findings, Look, Move, Plan, Seen};
 use crate::parallel::Cancel;
@@ -27,6 +27,8 @@ pub struct Visit {
     pub work: Work,
     /// Findings for moves.
     pub findings: Findings,
+    /// For each component the sum of responsibilities of rows of known class; empty if rows have no classes.
+    pub known_rows: Vec<f64>,
 }
 
 /// Runs the local step of one batch wherever the batch is stored.
@@ -85,6 +87,8 @@ pub struct InProcess<'a, F: Scalar> {
     model: Model<F>,
     source: &'a dyn BatchSource<F>,
     n_batches: usize,
+    /// The class of each row of the data, if rows have classes.
+    classes: Option<&'a [Class]>,
     options: LocalOptions,
     cancel: Cancel,
     visitor: Box<dyn Visitor<F>>,
@@ -115,7 +119,14 @@ impl<'a, F: Scalar> InProcess<'a, F> {
         })?;
         let (model, visitor) = (model.clone(), kind.visitor(n_batches));
         let (finder, questions) = (Finder::default(), Vec::new());
-        Ok(Self { model, source, n_batches, options, cancel, visitor, finder, questions, buffers: RefCell::default() })
+        let (classes, buffers) = (None, RefCell::default());
+        Ok(Self { model, source, n_batches, classes, options, cancel, visitor, finder, questions, buffers })
+    }
+
+    /// Sets the class of each row of the data. Rows of a class then belong to components of that class only.
+    #[must_use]
+    pub fn with_classes(self, classes: Option<&'a [Class]>) -> Self {
+        Self { classes, ..self }
     }
 
     /// Adds moves outside the registry, whose findings visits then collect.
@@ -157,7 +168,8 @@ impl<'a, F: Scalar> InProcess<'a, F> {
         taps: &mut [&mut dyn Tap],
     ) -> Result<Outcome> {
         self.adopt(globals)?;
-        let batch = Batch::new(batch, &self.model, self.source, self.options, &self.cancel, &self.buffers);
+        let batch = Batch::new(batch, &self.model, self.source, self.options, &self.cancel, &self.buffers)
+            .with_classes(self.classes, edits);
         self.visitor.visit(&batch, globals, edits, taps)
     }
 
@@ -177,14 +189,21 @@ impl<F: Scalar> Executor for InProcess<'_, F> {
     }
 
     fn visit(&mut self, batch: usize, globals: &Globals, edits: &EditLog, plan: &Plan) -> Result<Visit> {
+        let mut known = KnownRows::new(self.classes, globals.n_components());
         if plan.is_empty() {
-            let Outcome { summary, work, .. } = self.visit_with_taps(batch, globals, edits, &mut [])?;
-            return Ok(Visit { summary, work, findings: Findings::default() });
+            let mut taps: Vec<&mut dyn Tap> = Vec::new();
+            if self.classes.is_some() {
+                taps.push(&mut known);
+            }
+            let Outcome { summary, work, .. } = self.visit_with_taps(batch, globals, edits, &mut taps)?;
+            return Ok(Visit { summary, work, findings: Findings::default(), known_rows: known.sums });
         }
         self.adopt(globals)?;
-        let batch = Batch::new(batch, &self.model, self.source, self.options, &self.cancel, &self.buffers);
+        let batch = Batch::new(batch, &self.model, self.source, self.options, &self.cancel, &self.buffers)
+            .with_classes(self.classes, edits);
         let mut seen = Seen::default();
-        let Outcome { mut summary, work, .. } = self.visitor.visit(&batch, globals, edits, &mut [&mut seen])?;
+        let Outcome { mut summary, work, .. } =
+            self.visitor.visit(&batch, globals, edits, &mut [&mut seen, &mut known])?;
         let (finder, mut findings) = (&mut self.finder, Findings::default());
         self.visitor.show(&batch, plan.collect.as_ref().map(|collect| collect.seed), &mut |units| {
             let look = Look {
@@ -194,13 +213,14 @@ impl<F: Scalar> Executor for InProcess<'_, F> {
                 units,
                 seen: &seen,
                 ids: &globals.ids,
+                classes: self.classes,
                 sparsity: batch.options.sparsity,
                 cancel: batch.cancel,
             };
             findings = finder.find(&look, &mut summary)?;
             Ok(())
         })?;
-        Ok(Visit { summary, work, findings })
+        Ok(Visit { summary, work, findings, known_rows: known.sums })
     }
 
     /// Asks the visitor, which knows the kind of units, first. Then tries the answers that units of any kind can give.

@@ -1,5 +1,6 @@
 //! Responsibilities: at most `L` (component, value) pairs per unit. Dense is `L = K`, hard is `L = 1`.
 
+mod classes;
 mod collects;
 mod draw;
 mod insert;

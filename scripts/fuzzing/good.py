@@ -288,6 +288,7 @@ GOOD: dict[str, Maker] = {
     "n_init": _one_of(1, 2),
     "n_topics": _FEW,
     "n_trials": _FEW,
+    "partial_labels": _LABELS,
     "path": _path,
     "progress": _one_of(False),
     "responsibilities": lambda rng: rng.dirichlet([1.0, 1.0], size=20),

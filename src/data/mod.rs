@@ -9,6 +9,7 @@ mod domain;
 mod exposure;
 mod histogram;
 mod kd_tree;
+mod labels;
 mod moments;
 mod nodes;
 mod resolution;
@@ -30,6 +31,7 @@ pub use domain::{Allowed, Demands, Domain, MOST_LEVELS, Needs, Sought, check_row
 pub use exposure::{Exposed, Exposure};
 pub use histogram::{Counted, Histogram};
 pub use kd_tree::{Halves, KdTree, NodeCut};
+pub use labels::PartialLabels;
 pub use moments::{Moments, all_moments, moments};
 pub use nodes::{Nodes, TreeNode};
 pub use rows::{Csr, CsrRows, DenseRows, RowBlock, RowUnits, Rows, SparseRows, Widened, copy_rows, in_f64};

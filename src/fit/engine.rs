@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::events::{Event, Observer};
 use crate::evidence;
 use crate::executor::Executor;
+use crate::fit::classes;
 use crate::fit::order::falling;
 use crate::fit::position::Position;
 use crate::fit::pulse::Pulse;
@@ -154,14 +155,15 @@ impl<F: Scalar> Engine<'_, F> {
             Ok((None, self.bound(&position.memo)?))
         };
         let estimate = |position: Position, stop_reason, error| {
-            let Position { base, history, memo, .. } = position;
-            Ok(Run { summary: memo.into_total(), elbo: f64::NAN, base, history, stop_reason, error })
+            let Position { base, history, memo, edits, .. } = position;
+            let summary = memo.into_total();
+            Ok(Run { classes: edits.classes(&summary.ids), summary, elbo: f64::NAN, base, history, stop_reason, error })
         };
         match closed {
             Ok((summary, elbo)) => {
-                let Position { base, history, memo, .. } = position;
+                let Position { base, history, memo, edits, .. } = position;
                 let summary = summary.unwrap_or_else(|| memo.into_total());
-                Ok(Run { summary, elbo, base, history, stop_reason, error })
+                Ok(Run { classes: edits.classes(&summary.ids), summary, elbo, base, history, stop_reason, error })
             }
             Err(Error::Cancelled) => estimate(position, StopReason::Interrupted, None),
             Err(failure @ Error::Source { .. }) => estimate(position, StopReason::SourceError, Some(failure)),
@@ -367,12 +369,15 @@ impl<F: Scalar> Engine<'_, F> {
             }
             self.settings.algorithm.take(&mut position.memo, batch as usize, visit.summary, visits)?;
             position.work += visit.work;
+            position.known_rows.resize(visit.known_rows.len(), 0.0);
+            position.known_rows.iter_mut().zip(visit.known_rows).for_each(|(sum, of_batch)| *sum += of_batch);
             position.done += 1;
             report_batch(observer, pass, position.done, n_batches);
             if position.done < n_batches {
                 self.offer_checkpoint(executor, position, observer, false)?;
             }
         }
+        classes::set_free(position);
         position.memo.resum()
     }
 

@@ -2,6 +2,7 @@
 
 mod absent;
 mod algorithm;
+mod classes;
 mod engine;
 mod opening;
 mod order;

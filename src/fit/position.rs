@@ -28,6 +28,8 @@ pub struct Position {
     /// The first pass made entirely by this run. Earlier passes come from a file, which may hold anything.
     #[serde(skip)]
     pub first_own: usize,
+    /// By component, the responsibilities of rows of known class in these visits; empty if rows have no classes.
+    pub known_rows: Vec<f64>,
     /// One record per complete pass.
     pub history: Vec<Record>,
     /// Objectives of the states after the last passes that compare, at most two, nats.
@@ -77,6 +79,7 @@ impl Position {
             work: Work::default(),
             seconds: 0.0,
             first_own: 0,
+            known_rows: Vec::new(),
             history: Vec::new(),
             objectives: Vec::new(),
             base,
@@ -106,6 +109,7 @@ impl Position {
             return damaged("its search");
         }
         match self.edits.components() {
+            Ok(ids) if self.known_rows.len() > ids.len() + 1 => damaged("the classes of its rows"),
             Ok(ids) if self.memo.fits(&ids, n_statistics, n_batches) => {
                 if self.moves.fits(&ids, n_statistics, n_batches) { Ok(()) } else { damaged("its moves") }
             }

@@ -4,10 +4,11 @@
 use std::sync::Arc;
 
 use crate::component::{ComponentId, EditLog};
-use crate::data::{BatchSource, Dataset, Moments, SeenBatches, SeenRows};
+use crate::data::{BatchSource, Dataset, Moments, PartialLabels, SeenBatches, SeenRows};
 use crate::error::{Error, Result};
 use crate::evidence;
 use crate::executor::{Executor, InProcess};
+use crate::fit::classes;
 use crate::fit::position::Position;
 use crate::fit::pulse::Pulse;
 use crate::fit::settings::Settings;
@@ -16,6 +17,7 @@ use crate::fit::stages::{BestState, NewStart, Stage};
 use crate::fit::{DataAccess, Job, Run};
 use crate::fitted::{Fitted, Packs};
 use crate::grounds::{Grounds, check_form, check_same, survey};
+use crate::hash::fingerprint;
 use crate::identity::Identity;
 use crate::init::{Beginning, Init};
 use crate::memo::Memo;
@@ -40,6 +42,8 @@ pub(super) struct Prepared<'a, F: Scalar> {
     sizes: Sizes,
     pub(super) n_rows: usize,
     mass: f64,
+    /// The classes of rows, if any is known.
+    pub(super) labels: Option<PartialLabels>,
     /// The model built from the specification.
     pub(super) model: Model<F>,
     /// The identity that a checkpoint must share with the run.
@@ -56,9 +60,10 @@ impl<'a, F: Scalar> Prepared<'a, F> {
     pub(super) fn new(job: &'a Job<'a, F>, cancel: &'a Cancel) -> Result<Self> {
         let Job { specification, rows, init, settings } = *job;
         let kind = settings.units.kind::<F>();
+        let labels = job.labels()?;
         // A stream has to be read before its rows can be counted.
         if rows.can_seek() {
-            Sizes::new(specification, init, settings, kind.unread(rows.n_rows()))?;
+            Sizes::new(specification, init, settings, labels.as_ref(), kind.unread(rows.n_rows()))?;
         }
         check_form(specification, rows.is_sparse())?;
         kind.check(&job.task())?;
@@ -67,7 +72,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         if n < 2 && !rows.can_seek() {
             return Err(Error::invalid("data", format!("{n} rows"), "at least two rows"));
         }
-        let sizes = Sizes::new(specification, init, settings, kind.extent(rows, n)?)?;
+        let sizes = Sizes::new(specification, init, settings, labels.as_ref(), kind.extent(rows, n)?)?;
         let units = settings.units.for_rows(n);
         let sparsity = kind.sparsity(settings.local.sparsity, sizes.components);
         let local = LocalOptions { sparsity, ..settings.local };
@@ -81,8 +86,8 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         settings.moves.check(model.likelihood.as_ref(), model.process.as_ref(), model.objective)?;
         let settings = Settings { local, units, ..settings.clone() };
         let identity = identity::<F>(&data, source.n_batches(), specification, init, &settings, sizes);
-        let moves = job.settings.moves.list();
-        Ok(Self { job, cancel, settings, grounds, source, sizes, n_rows: n, mass: data.mass, model, identity, moves })
+        let (moves, mass) = (job.settings.moves.list(), data.mass);
+        Ok(Self { job, cancel, settings, grounds, source, sizes, n_rows: n, mass, labels, model, identity, moves })
     }
 
     /// Returns an executor of the batches in this process.
@@ -92,7 +97,9 @@ impl<'a, F: Scalar> Prepared<'a, F> {
 
     /// The same under another model.
     pub(super) fn executor_of(&self, model: &Model<F>, local: LocalOptions) -> Result<InProcess<'_, F>> {
-        InProcess::new(self.settings.units.kind(), model, self.source.as_ref(), local, self.cancel.clone())
+        let executor =
+            InProcess::new(self.settings.units.kind(), model, self.source.as_ref(), local, self.cancel.clone())?;
+        Ok(executor.with_classes(self.labels.as_ref().map(PartialLabels::rows)))
     }
 
     /// The inputs of the moves, if any.
@@ -113,8 +120,8 @@ impl<'a, F: Scalar> Prepared<'a, F> {
     pub(super) fn start(&self) -> Result<Position> {
         let Job { rows, init, settings, .. } = *self.job;
         let k = self.sizes.components;
-        let edits = EditLog::with_components(k);
-        let mut memo = self.memo(&edits.components()?, init)?;
+        let mut edits = EditLog::with_components(k);
+        let mut memo = self.memo(&mut edits, init)?;
         let rows = SeenRows { rows, coordinates: &self.grounds.coordinates };
         if !self.model.process.has_tail() {
             memo.drop_tail();
@@ -130,9 +137,10 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         Ok(position)
     }
 
-    /// The memo of a start with these components.
-    fn memo(&self, ids: &[ComponentId], init: &Init<'_>) -> Result<Memo> {
+    /// The memo of a start with the components of `edits`, whose classes it sets.
+    fn memo(&self, edits: &mut EditLog, init: &Init<'_>) -> Result<Memo> {
         let Job { rows, settings, .. } = *self.job;
+        let ids = &edits.components()?;
         let beginning = Beginning {
             model: &self.model,
             data: &SeenRows { rows, coordinates: &self.grounds.coordinates },
@@ -144,7 +152,10 @@ impl<'a, F: Scalar> Prepared<'a, F> {
             seed: settings.seed,
             cancel: self.cancel,
         };
-        beginning.memo(init)
+        let Some(labels) = &self.labels else { return beginning.memo(init) };
+        let (memo, classes) = beginning.memo_of_classes(init, labels)?;
+        ids.iter().zip(classes).for_each(|(&id, class)| edits.set_class(id, class));
+        Ok(memo)
     }
 
     /// The base measure of the first pass: the default, or, for parameters that are estimated, that of the fit from
@@ -176,6 +187,9 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         if position.memo.is_estimate() != self.job.settings.algorithm.estimates() {
             return Err(Error::Checkpoint { message: "it is damaged: what its batches remember".into() });
         }
+        if !classes::fits(&position.edits, &position.memo.total().ids, self.labels.as_ref()) {
+            return Err(Error::Checkpoint { message: "it is damaged: the classes of its components".into() });
+        }
         executor.load_states(&states).map_err(|error| match error {
             Error::Format { message } => Error::Checkpoint { message: format!("it is damaged: {message}") },
             other => other,
@@ -196,6 +210,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
             sparsity: local.sparsity.clamp(run.summary.n_components() + n_more),
             margin: local.margin,
             documents: self.settings.units.documents(),
+            classes: self.labels.as_ref().map_or_else(Vec::new, |labels| labels.values(&run.classes)),
             summary: run.summary,
             elbo: run.elbo,
             history: run.history,
@@ -218,12 +233,14 @@ impl<F: Scalar> DataAccess for Prepared<'_, F> {
     }
 
     fn other_start(&self, best: &BestState) -> Result<Option<NewStart>> {
-        self.tree_start(best)
+        // Clusters of a tree have no classes.
+        if self.labels.is_some() { Ok(None) } else { self.tree_start(best) }
     }
 
     fn rearranged(&self, best: &BestState, budget: usize, pulse: &mut Pulse<'_>) -> Result<Option<NewStart>> {
-        let total = self.rearrange(best, budget, pulse)?;
-        Ok(total.map(|total| NewStart { total, base: best.base.clone(), stage: Stage::Rearranged }))
+        let found = self.rearrange(best, budget, pulse)?;
+        let start = |(total, classes)| NewStart { total, classes, base: best.base.clone(), stage: Stage::Rearranged };
+        Ok(found.map(start))
     }
 }
 
@@ -270,12 +287,17 @@ fn identity<F: Scalar>(
         if settings.moves.grow() { format!("{sparsity:?}") } else { sparsity.clamp(sizes.columns).to_string() };
     let repeats = specification.likelihood.parameters.number(REPEATS.name).ok().flatten().unwrap_or(1.0);
     let d = data.dimension() + repeats as usize - 1;
+    let labels = settings.labels.as_ref().map_or_else(
+        || "None".into(),
+        |labels| format!("{:016x}", fingerprint(7, labels.iter().map(|label| label.cast_unsigned()))),
+    );
     let pairs = [
         ("data", format!("{} x {d} {}, {:016x}", data.n_rows, F::NAME, data.fingerprint)),
         ("likelihood", format!("{:?}", specification.likelihood)),
         ("process", format!("{:?}", specification.process)),
         ("objective", specification.objective.name().into()),
         ("missing", specification.missing.to_string()),
+        ("labels", labels),
         ("batches", n_batches.unwrap_or(1).to_string()),
         ("shuffle", settings.shuffle.to_string()),
         ("algorithm", settings.algorithm.name()),

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::component::{ComponentId, EditLog};
+use crate::component::{Class, ComponentId, EditLog};
 use crate::data::{Dataset, RowUnits, Sample, SeenRows};
 use crate::elbo;
 use crate::error::Result;
@@ -41,12 +41,17 @@ const SETTLED: f64 = 0.01;
 const MOST_TRIES: usize = 1000;
 
 impl<F: Scalar> Prepared<'_, F> {
-    /// The summary of a better state than the best, under its base measure, if rearrangements lead to one for `budget`
-    /// pairs of rows and components. They end when the pulse says so.
+    /// The summary and the classes of a better state than the best, under its base measure, if rearrangements lead to
+    /// one for `budget` pairs of rows and components. They end when the pulse says so.
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`]; [`crate::Error::Source`].
-    pub(super) fn rearrange(&self, best: &BestState, budget: usize, pulse: &mut Pulse<'_>) -> Result<Option<Summary>> {
+    pub(super) fn rearrange(
+        &self,
+        best: &BestState,
+        budget: usize,
+        pulse: &mut Pulse<'_>,
+    ) -> Result<Option<(Summary, Vec<Class>)>> {
         let rows = SeenRows { rows: self.job.rows, coordinates: &self.grounds.coordinates };
         if best.total.n_components() < 2 {
             return Ok(None);
@@ -64,7 +69,7 @@ impl<F: Scalar> Prepared<'_, F> {
             pairs: 0,
             model,
         };
-        rearranging.run(&best.total, budget, pulse)
+        rearranging.run(best, budget, pulse)
     }
 }
 
@@ -86,7 +91,7 @@ struct Rearranging<'a, F: Scalar> {
     units: RowUnits<'a, F>,
     cancel: &'a Cancel,
     generator: Generator,
-    /// Identities of parts. Visits see no edits, because they keep nothing by component.
+    /// Identities and classes of parts. There are no edits, because visits keep nothing by component.
     edits: EditLog,
     n_visits: u64,
     /// Work so far.
@@ -94,9 +99,10 @@ struct Rearranging<'a, F: Scalar> {
 }
 
 impl<F: Scalar> Rearranging<'_, F> {
-    fn run(mut self, total: &Summary, budget: usize, pulse: &mut Pulse<'_>) -> Result<Option<Summary>> {
-        let mut total = total.clone();
+    fn run(mut self, best: &BestState, budget: usize, pulse: &mut Pulse<'_>) -> Result<Option<(Summary, Vec<Class>)>> {
+        let mut total = best.total.clone();
         total.ids = self.edits.issue(total.n_components());
+        total.ids.iter().zip(&best.classes).for_each(|(&id, &class)| self.edits.set_class(id, class));
         let Some(mut best) = self.settled(total)? else { return Ok(None) };
         let first = best.bound;
         for _ in 0..MOST_TRIES {
@@ -107,7 +113,8 @@ impl<F: Scalar> Rearranging<'_, F> {
                 best = better;
             }
         }
-        Ok((best.bound > first + GAIN).then_some(best.total))
+        let classes = self.edits.classes(&best.total.ids);
+        Ok((best.bound > first + GAIN).then_some((best.total, classes)))
     }
 
     /// A state with a higher bound, if one replacement leads to it. A failed computation is no gain.
@@ -157,7 +164,7 @@ impl<F: Scalar> Rearranging<'_, F> {
         let mut next = Summary::empty(globals.ids.clone(), total.n_statistics, false);
         for batch in 0..self.executor.n_batches() {
             self.cancel.check()?;
-            let visit = self.executor.visit_with_taps(batch, &globals, &EditLog::default(), taps)?;
+            let visit = self.executor.visit_with_taps(batch, &globals, &self.edits, taps)?;
             next.add(&visit.summary)?;
             self.pairs += visit.work.pairs;
         }
@@ -197,15 +204,17 @@ impl<F: Scalar> Rearranging<'_, F> {
         Ok(Some(next))
     }
 
-    /// Positions of one to three components that overlap.
+    /// Positions of one to three components that overlap, all of one class or all free.
     fn pool(&mut self, state: &State) -> Vec<usize> {
         let k = state.total.n_components();
         let wanted = 1 + self.generator.choose(&POOLS);
         let mut pool = vec![self.generator.pick(k)];
+        let classes = self.edits.classes(&state.total.ids);
         while pool.len() < wanted {
             let overlap = |a: usize, b: usize| state.overlaps.get(&(a.min(b), a.max(b))).copied().unwrap_or(0.0);
             let of_all = |b: usize| pool.iter().map(|&a| overlap(a, b)).sum::<f64>();
-            let weights: Vec<f64> = (0..k).map(|b| if pool.contains(&b) { 0.0 } else { of_all(b).max(0.0) }).collect();
+            let is_left = |b: usize| !pool.contains(&b) && classes[b] == classes[pool[0]];
+            let weights: Vec<f64> = (0..k).map(|b| if is_left(b) { of_all(b).max(0.0) } else { 0.0 }).collect();
             if weights.iter().sum::<f64>() <= 0.0 {
                 break;
             }
@@ -217,6 +226,7 @@ impl<F: Scalar> Rearranging<'_, F> {
     /// The sums of `fresh` parts of these rows, by k-means++.
     fn parts(&mut self, sample: &Sample, pool: &[usize], fresh: usize, total: &Summary) -> Result<Summary> {
         let ids = self.edits.issue(fresh);
+        self.edits.inherit(total.ids[pool[0]], &ids);
         let mut pooled = Summary::empty(ids[..1].to_vec(), total.n_statistics, false);
         for &k in pool {
             pooled.add_component(0, total, k);
@@ -292,13 +302,28 @@ mod tests {
         (rows.clone().map(value).collect(), rows.map(|row| 3 * (row / of_group) + part(row)).collect())
     }
 
-    /// The best state of these labels, and what its rearrangement leads to.
+    /// The best state of these components, and what its rearrangement leads to.
     fn rearranged(n_groups: u32, of_cluster: u32, budget: usize) -> (BestState, Option<Summary>, f64) {
+        let (best, found, bound) = rearranged_within(n_groups, of_cluster, budget, None);
+        (best, found.map(|(total, _)| total), bound)
+    }
+
+    /// The same with the class of each row.
+    fn rearranged_within(
+        n_groups: u32,
+        of_cluster: u32,
+        budget: usize,
+        classes: Option<Vec<i64>>,
+    ) -> (BestState, Option<(Summary, Vec<Class>)>, f64) {
         let (values, labels) = crossed(n_groups, of_cluster);
         let table = DenseRows::new(&values[..], 1);
         let rows = TableRows { rows: &table, weights: None };
-        let settings =
-            Settings { n_components: Some(3 * n_groups as usize), moves: Moves::usual(), ..Settings::default() };
+        let settings = Settings {
+            n_components: Some(3 * n_groups as usize),
+            moves: Moves::usual(),
+            labels: classes.map(Into::into),
+            ..Settings::default()
+        };
         let (specification, init) = (Specification::new("Gaussian", "DirichletProcess"), Init::Labels(&labels));
         let job = Job { specification: &specification, rows: &rows, init: &init, settings: &settings };
         let cancel = Cancel::default();
@@ -307,10 +332,23 @@ mod tests {
         let (total, base) = (position.memo.total().clone(), position.base.clone());
         let model = prepared.model.with_base(base.clone()).expect("the same base measure");
         let elbo = elbo::collapsed(&model, &total).expect("numbers").total();
-        let best = BestState { elbo, objective: elbo, base, total, is_cut: false };
+        let classes = position.edits.classes(&total.ids);
+        let best = BestState { elbo, objective: elbo, base, total, classes, is_cut: false };
         let found = prepared.rearrange(&best, budget, &mut Pulse::new(&(), None)).expect("numbers");
-        let bound = found.as_ref().map_or(f64::NAN, |found| elbo::collapsed(&model, found).expect("numbers").total());
+        let bound_of = |total: &Summary| elbo::collapsed(&model, total).expect("numbers").total();
+        let bound = found.as_ref().map_or(f64::NAN, |(total, _)| bound_of(total));
         (best, found, bound)
+    }
+
+    #[test]
+    fn components_of_a_class_are_put_right_within_it() {
+        let (best, found, bound) = rearranged_within(2, 100, 5_000_000, Some((0..600).map(|row| row / 300).collect()));
+        let (found, classes) = found.expect("a better state");
+        assert!(bound > best.elbo + 10.0, "{bound} {}", best.elbo);
+        for class in [0, 1] {
+            let of_class = found.counts.iter().zip(&classes).filter(|(_, other)| **other == Some(class));
+            assert!((of_class.map(|(count, _)| count).sum::<f64>() - 300.0).abs() < 1e-9, "{:?}", found.counts);
+        }
     }
 
     #[test]

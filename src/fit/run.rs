@@ -1,5 +1,6 @@
 //! The result of a run.
 
+use crate::component::Class;
 use crate::error::Error;
 use crate::fitted::{Record, StopReason};
 use crate::parameters::Parameters;
@@ -10,6 +11,8 @@ use crate::suffstats::Summary;
 pub struct Run {
     /// The summary that produced the components.
     pub summary: Summary,
+    /// The class of each of its components.
+    pub classes: Vec<Class>,
     /// Bound of the summary, nats; NaN if the summary does not cover all data.
     pub elbo: f64,
     /// Final parameters of the base measure.

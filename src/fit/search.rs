@@ -114,8 +114,8 @@ impl<F: Scalar> Engine<'_, F> {
         let elbo = elbo::collapsed(&self.model, total)?.total();
         let objective = self.objective(total, elbo)?;
         if position.search.better_than(objective).is_none() {
-            let (base, total) = (position.base.clone(), total.clone());
-            position.search.best = Some(Box::new(BestState { elbo, objective, base, total, is_cut }));
+            let (base, total, classes) = (position.base.clone(), total.clone(), position.edits.classes(&total.ids));
+            position.search.best = Some(Box::new(BestState { elbo, objective, base, total, classes, is_cut }));
         }
         Ok(())
     }
@@ -162,17 +162,20 @@ impl<F: Scalar> Engine<'_, F> {
     /// Goes on from the best state if it was kept before it had converged.
     fn settle(&mut self, position: &mut Position) -> Result<bool> {
         let Some(best) = position.search.best.as_deref().filter(|best| best.is_cut) else { return Ok(false) };
-        let start = NewStart { total: best.total.clone(), base: best.base.clone(), stage: Stage::Last };
+        let (total, classes, base) = (best.total.clone(), best.classes.clone(), best.base.clone());
+        let start = NewStart { total, classes, base, stage: Stage::Last };
         self.go_on_from(position, start)
     }
 
     /// Goes on from other components.
-    fn go_on_from(&mut self, position: &mut Position, NewStart { mut total, base, stage }: NewStart) -> Result<bool> {
+    fn go_on_from(&mut self, position: &mut Position, start: NewStart) -> Result<bool> {
+        let NewStart { mut total, classes, base, stage } = start;
         let mut model = self.model.holding(false).with_base(base)?;
         if let Some((raised, _)) = evidence::raise(&model, &total) {
             model = raised;
         }
         total.ids = position.edits.issue(total.n_components());
+        total.ids.iter().zip(classes).for_each(|(&id, class)| position.edits.set_class(id, class));
         position.edits.push(Edit::Append { ids: total.ids.clone() });
         let memo = position.memo.begun_again(total);
         for id in std::mem::replace(&mut position.memo, memo).into_total().ids {

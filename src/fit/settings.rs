@@ -1,5 +1,7 @@
-//! Settings of a fit besides its model and its data, in one value that is passed from the specification of an algorithm
+//! Settings of a fit besides its model and its rows, in one value that is passed from the specification of an algorithm
 //! to the main loop.
+
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::fit::algorithm::Algorithm;
@@ -31,6 +33,8 @@ pub struct Settings {
     pub moves: Moves,
     /// Options of the local steps.
     pub local: LocalOptions,
+    /// The class of each row, or -1 where it is unknown; see [`crate::data::PartialLabels`].
+    pub labels: Option<Arc<[i64]>>,
     /// The kind of units.
     pub units: UnitOptions,
     /// Maximum number of passes over the data.
@@ -51,6 +55,7 @@ impl Default for Settings {
             algorithm: Algorithm::Memoized,
             moves: Moves::default(),
             local: LocalOptions { sparsity: Sparsity::Dense, margin: None, bounds_memory: 1, keep: Keep::Summary },
+            labels: None,
             units: UnitOptions::Rows,
             max_passes: 0,
             tol: 0.0,

@@ -1,6 +1,7 @@
 //! Initial number of components and number of batches, which depend on the number of rows.
 
 use crate::component::MOST_COMPONENTS;
+use crate::data::PartialLabels;
 use crate::error::{Error, Result};
 use crate::fit::settings::Settings;
 use crate::grounds::check_numbers;
@@ -31,6 +32,7 @@ impl Sizes {
         specification: &Specification,
         init: &Init<'_>,
         settings: &Settings,
+        labels: Option<&PartialLabels>,
         extent: Extent,
     ) -> Result<Self> {
         let n = extent.rows;
@@ -38,7 +40,7 @@ impl Sizes {
             return Err(Error::invalid("data", "0 rows", "at least one row"));
         }
         check_numbers("data", n)?;
-        let components = n_components(specification, init, settings, extent)?;
+        let components = n_components(specification, init, settings, labels, extent)?;
         if !settings.moves.grow() {
             settings.local.sparsity.check(components, extent.nouns.components)?;
         }
@@ -48,11 +50,13 @@ impl Sizes {
 }
 
 /// The user's number of components, otherwise the process's, otherwise that of the start, otherwise 1 if the number can
-/// grow, otherwise 50 or the number of rows.
+/// grow, otherwise 50 or the number of rows. With labels at least one for each class, and by default one more if some
+/// rows are of unknown class.
 fn n_components(
     specification: &Specification,
     init: &Init<'_>,
     settings: &Settings,
+    labels: Option<&PartialLabels>,
     Extent { rows: n, units, nouns, .. }: Extent,
 ) -> Result<usize> {
     let (fixed, asked) = (specification.weights()?.n_components(), settings.n_components);
@@ -65,7 +69,9 @@ fn n_components(
         }
     }
     let given = init.n_components(n)?;
-    let default = if settings.moves.grow() { 1 } else { DEFAULT_COMPONENTS.min(n) };
+    let n_classes = labels.map_or(0, PartialLabels::n_classes);
+    let n_first = n_classes + usize::from(labels.is_none_or(PartialLabels::are_partial));
+    let default = if settings.moves.grow() { n_first } else { n_first.max(DEFAULT_COMPONENTS).min(n) };
     let k = asked.or(fixed).or(given).unwrap_or(default);
     if k == 0 || k > units {
         let allowed = format!("at most {units}, the number of {}", nouns.units);
@@ -73,6 +79,10 @@ fn n_components(
             Some(_) => Error::invalid(nouns.n_components, k, allowed),
             None => Error::invalid("init", format!("of {k} components"), allowed),
         });
+    }
+    if k < n_classes {
+        let argument = if asked.is_some() || fixed.is_none() { "n_components" } else { nouns.n_components };
+        return Err(Error::invalid(argument, k, format!("at least {n_classes}, the number of classes in labels")));
     }
     if k > MOST_COMPONENTS as usize {
         return Err(Error::invalid("n_components", k, format!("at most {MOST_COMPONENTS}")));
@@ -86,7 +96,7 @@ fn n_components(
 /// Refuses a start with `given` components for a run with `k`.
 fn check_start(init: &Init<'_>, given: usize, k: usize, is_asked: bool) -> Result<()> {
     match init {
-        // Labels may leave the last components empty.
+        // PartialLabels may leave the last components empty.
         Init::Labels(_) if given < k => Ok(()),
         Init::Labels(_) => {
             Err(Error::invalid("init", format!("labels up to {}", given - 1), format!("labels from 0 to {}", k - 1)))

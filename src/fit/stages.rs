@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::component::Class;
 use crate::error::Error;
 use crate::fit::run::Run;
 use crate::fitted::{Record, StopReason};
@@ -50,6 +51,8 @@ pub struct BestState {
     pub base: Parameters,
     /// The sum over all data.
     pub total: Summary,
+    /// The class of each of its components.
+    pub classes: Vec<Class>,
     /// Whether it was kept before passes had converged.
     pub is_cut: bool,
 }
@@ -59,6 +62,8 @@ pub struct BestState {
 pub struct NewStart {
     /// Their sums. Their identities are not those of the run.
     pub total: Summary,
+    /// The class of each of its components.
+    pub classes: Vec<Class>,
     /// Parameters of the base measure.
     pub base: Parameters,
     /// The stage that begins.
@@ -71,7 +76,8 @@ impl BestState {
         let of_state = if self.is_cut { StopReason::MaxPasses } else { StopReason::Converged };
         let is_usual = matches!(stop_reason, StopReason::MaxPasses | StopReason::Converged);
         let stop_reason = if is_usual { of_state } else { stop_reason };
-        Run { summary: self.total, elbo: self.elbo, base: self.base, history, stop_reason, error }
+        let Self { elbo, base, total: summary, classes, .. } = self;
+        Run { summary, classes, elbo, base, history, stop_reason, error }
     }
 }
 
@@ -95,7 +101,10 @@ impl Search {
 
     /// Whether this can be the state of such a run, since files may hold anything.
     pub(super) fn fits(&self, n_statistics: usize) -> bool {
-        let fits = |best: &BestState| best.total.sparse.is_none() && best.total.fits(&best.total.ids, n_statistics);
+        let fits = |best: &BestState| {
+            let total = &best.total;
+            total.sparse.is_none() && total.fits(&total.ids, n_statistics) && best.classes.len() == total.n_components()
+        };
         self.best.as_deref().map_or(self.stage == Stage::Ahead, fits)
     }
 

@@ -33,6 +33,7 @@ impl<F: Scalar> Job<'_, F> {
         cancel: &Cancel,
     ) -> Result<Fitted> {
         let rounds = self.rounds(starts)?;
+        let n_classes = self.labels()?.map_or(0, |labels| labels.n_classes());
         let Resumed { mut standing, run: mut checkpoint } = resumed;
         for index in standing.index..rounds.len() {
             let round = &rounds[index];
@@ -40,7 +41,8 @@ impl<F: Scalar> Job<'_, F> {
             let first = rounds[..index].iter().map(|round| round.seeds.len()).sum();
             observer
                 .on_event(0, Event::Round { first, n_runs: round.seeds.len(), standing: Box::new(standing.clone()) });
-            let n_components = if round.is_wide { standing.n_wide } else { self.settings.n_components };
+            let n_wide = standing.n_wide.map(|n_wide| n_wide.max(n_classes));
+            let n_components = if round.is_wide { n_wide } else { self.settings.n_components };
             let ended = self.run_round(&round.seeds, n_components, checkpoint.take(), observer, cancel);
             // A failure to compare them must not lose the fits.
             let agree = |one: &Fitted, other: &Fitted| one.agreement(other, self.rows, cancel).ok().flatten();

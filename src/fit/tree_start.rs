@@ -90,7 +90,8 @@ impl<F: Scalar> Prepared<'_, F> {
         let tree = trees.grown(&breadth, N_TRIALS)?;
         let Some(tree) = tree.filter(|tree| tree.n_clusters() > most) else { return Ok(None) };
         let total = self.sums(&rows.pick(&some)?, &some, &tree)?.scale(self.n_rows as f64 / some.len() as f64);
-        Ok(Some(NewStart { total, base: tree.base, stage: Stage::OtherStart }))
+        let classes = vec![None; total.n_components()];
+        Ok(Some(NewStart { total, classes, base: tree.base, stage: Stage::OtherStart }))
     }
 
     /// Number of components of a state that are the best one for some of these rows.
@@ -108,6 +109,7 @@ impl<F: Scalar> Prepared<'_, F> {
                 margin: None,
                 abandon: true,
                 row_terms: false,
+                mask: None,
             },
             keep: Keep::Nothing,
             cancel: self.cancel,

@@ -25,7 +25,8 @@ const PASSES: usize = 60;
 pub(super) fn decided<F: Scalar>(job: &Job<'_, F>, cancel: &Cancel) -> Result<Settings> {
     let settings = job.settings.clone();
     let Some(tree) = settings.units.tree().filter(|tree| tree.on_trial) else { return Ok(settings) };
-    let is_allowed = UnitKind::<F>::check(&tree, &job.task()).is_ok() && job.rows.can_seek();
+    let can_have_tree = job.rows.can_seek() && settings.labels.is_none();
+    let is_allowed = can_have_tree && UnitKind::<F>::check(&tree, &job.task()).is_ok();
     let tree = TreeSettings { on_trial: false, ..tree };
     let units = if is_allowed && job.rows.n_rows() > ROWS && pays(job, tree, cancel)? {
         UnitOptions::Nodes(tree)

@@ -107,9 +107,11 @@ impl Fitted {
             keep: Keep::Summary,
         };
         let mut executor = InProcess::new(units.kind(), &model, &source, local, cancel.clone())?;
-        let edits = EditLog::with_components(self.summary.n_components());
+        let mut edits = EditLog::with_components(self.summary.n_components());
         let mut earlier = self.summary.clone();
         earlier.ids = edits.components()?;
+        // Each component is a class of its own here, which shows its place after the update.
+        earlier.ids.iter().zip(0..).for_each(|(&id, place)| edits.set_class(id, Some(place)));
         let settings = Settings { local, units, max_passes: limits.max_passes, tol: limits.tol, ..Settings::default() };
         let identity = Identity::default();
         let fingerprint = data.fingerprint;
@@ -130,7 +132,9 @@ impl Fitted {
         }));
         let (summary, elbo, stop_reason) = (run.summary, run.elbo, run.stop_reason);
         let specification = fitted.specification.with_base(run.base);
-        let changed = Self { specification, n_rows, summary, elbo, history, stop_reason, ..self.clone() };
+        let places = run.classes.into_iter().flatten();
+        let classes = places.filter_map(|place| self.classes.get(place as usize).copied()).collect();
+        let changed = Self { specification, n_rows, classes, summary, elbo, history, stop_reason, ..self.clone() };
         Ok(Self { error: run.error, runner_up: None, ..changed })
     }
 }

@@ -41,6 +41,8 @@ pub struct Fitted {
     pub margin: Option<f64>,
     /// How documents are visited, in a topic model.
     pub documents: DocumentOptions,
+    /// The class of each component, (K,), -1 for free ones; empty if no row had a label.
+    pub classes: Vec<i64>,
     /// The summary that produced the components.
     pub summary: Summary,
     /// The bound of that summary, nats.
@@ -117,6 +119,9 @@ impl Fitted {
         let n_statistics = model.likelihood.n_statistics();
         if summary.n_statistics != n_statistics || summary.statistics.len() != k * n_statistics {
             return Err(format(format!("statistics should have the shape ({k}, {n_statistics})")));
+        }
+        if ![0, k].contains(&self.classes.len()) || self.classes.iter().any(|&class| class < -1) {
+            return Err(format(format!("classes should be {k} integers from -1")));
         }
         if self.margin.is_some_and(|margin| margin.is_nan() || margin < 0.0) {
             return Err(format("the margin is not a number of at least 0".into()));
@@ -359,7 +364,7 @@ impl<F: Scalar> Scored<'_, F> {
         let step = LocalStep {
             likelihood: self.model.likelihood.as_ref(),
             ids: &ids,
-            assign: &ByScore { scorer, has_tail, width, margin, abandon: true, row_terms: true },
+            assign: &ByScore { scorer, has_tail, width, margin, abandon: true, row_terms: true, mask: None },
             keep: self.keep,
             cancel,
         };

@@ -6,6 +6,7 @@
 //! probability proportional to the divergence from the nearest seed, swaps replace poor seeds, and a few Lloyd steps
 //! follow.
 
+use crate::data::Dataset;
 use crate::error::Result;
 use crate::init::{Beginning, with_mass};
 use crate::rng::Generator;
@@ -30,6 +31,22 @@ pub enum Seeded {
     Summary(Summary),
 }
 
+fn sample_size(k: usize) -> usize {
+    SUBSAMPLE.max(SUBSAMPLE_PER_COMPONENT * k)
+}
+
+/// At most 10000 rows of positive mass (50 per component if that is more), ascending.
+pub(super) fn sampled_rows<F: Scalar>(data: &dyn Dataset<F>, k: usize, generator: &mut Generator) -> Vec<u32> {
+    let (size, heavy) = (sample_size(k), with_mass(data));
+    if heavy.len() <= size {
+        return heavy;
+    }
+    let mut picked: Vec<u32> =
+        rand::seq::index::sample(generator, heavy.len(), size).iter().map(|i| heavy[i]).collect();
+    picked.sort_unstable();
+    picked
+}
+
 /// Runs seeding, swaps and Lloyd steps on at most 10000 rows (50 per component if that is more).
 ///
 /// # Errors
@@ -37,17 +54,8 @@ pub enum Seeded {
 pub fn smoothed_kmeans<F: Scalar>(begin: &Beginning<'_, F>, generator: &mut Generator) -> Result<Seeded> {
     let k = begin.ids.len();
     let n = begin.data.n_rows();
-    let size = SUBSAMPLE.max(SUBSAMPLE_PER_COMPONENT * k);
-    let heavy = with_mass(begin.data);
-    let whole = n <= size;
-    let sample: Vec<u32> = if whole || heavy.len() <= size {
-        heavy
-    } else {
-        let mut picked: Vec<u32> =
-            rand::seq::index::sample(generator, heavy.len(), size).iter().map(|i| heavy[i]).collect();
-        picked.sort_unstable();
-        picked
-    };
+    let whole = n <= sample_size(k);
+    let sample = sampled_rows(begin.data, k, generator);
     let units = begin.data.pick(&sample)?;
     let seeding = begin.seeding();
     let mut seeds = seeding.seeds(&units, generator)?;

@@ -1,5 +1,6 @@
 //! Initialisation of inference.
 
+mod classes;
 mod kmeans;
 mod seeder;
 mod seeds;
@@ -51,6 +52,8 @@ pub enum Init<'a> {
         specification: &'a Specification,
         /// The coordinates of all of these.
         coordinates: &'a Coordinates,
+        /// The class of each component, -1 for free ones; empty if all are.
+        classes: &'a [i64],
     },
 }
 
@@ -89,14 +92,19 @@ impl Init<'_> {
             Self::Sequential => 6,
             Self::Labels(labels) => fingerprint(3, labels.iter().map(|&label| u64::from(label))),
             Self::Table(values) => of_numbers(4, *values),
-            Self::Summary { summary, origin, coordinates, .. } => {
+            Self::Summary { summary, origin, coordinates, classes, .. } => {
                 let tail = summary.tail.as_ref().map_or(&[][..], |tail| &tail.statistics);
                 let numbers = summary.counts.iter().chain(&summary.statistics).chain(tail).chain(*origin);
                 let map = coordinates.to_parts();
-                if coordinates.is_identity() {
+                let of_fit = if coordinates.is_identity() {
                     of_numbers(5, numbers)
                 } else {
                     of_numbers(5, numbers.chain(map.iter().flatten()))
+                };
+                if classes.is_empty() {
+                    of_fit
+                } else {
+                    fingerprint(of_fit, classes.iter().map(|class| class.cast_unsigned()))
                 }
             }
         }

@@ -97,6 +97,7 @@ impl<F: Scalar> Seeder<'_, F> {
                 margin: None,
                 abandon: true,
                 row_terms: false,
+                mask: None,
             },
             keep: Keep::Summary,
             cancel: self.cancel,

@@ -64,6 +64,7 @@ pub fn one_by_one<F: Scalar>(begin: &Beginning<'_, F>, generator: &mut Generator
             margin: None,
             abandon: true,
             row_terms: false,
+            mask: None,
         };
         add(rows, begin.ids, &assign, &mut total)?;
     }

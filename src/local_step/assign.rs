@@ -1,5 +1,6 @@
 //! Sources of responsibilities: scores, given labels, or a given table.
 
+use crate::component::Class;
 use crate::data::RowBlock;
 use crate::error::{Error, Result};
 use crate::local_step::{Space, Units};
@@ -78,6 +79,15 @@ pub(super) fn no_weight_of<F: Scalar>(
     no_finite_weight(units.row_number(listed.units[row] as usize), values)
 }
 
+/// The components that each row may belong to, by classes (mathematics 3.2).
+#[derive(Debug, Clone, Copy)]
+pub struct Mask<'a> {
+    /// The class of each row of the table that the units come from.
+    pub rows: &'a [Class],
+    /// The class of each packed component, (K,), with the tail.
+    pub components: &'a [Class],
+}
+
 /// Normalises the `width` largest log weights of each row (mathematics 3.1).
 pub struct ByScore<'a, F: Scalar> {
     /// The packed components, followed by the tail if there is one.
@@ -92,6 +102,8 @@ pub struct ByScore<'a, F: Scalar> {
     pub abandon: bool,
     /// Whether the log normalizers include terms that depend on the row alone.
     pub row_terms: bool,
+    /// The components that each row may belong to; all if absent.
+    pub mask: Option<Mask<'a>>,
 }
 
 impl<F: Scalar> Assign<F> for ByScore<'_, F> {
@@ -118,6 +130,10 @@ impl<F: Scalar> Assign<F> for ByScore<'_, F> {
         let (n, k) = (out.log_normalizers.len(), self.scorer.n_components());
         // The presence of bounds must not change results.
         space.sink.reset(n, self.width, k, self.margin, self.abandon, self.scorer.uses_bounds());
+        if let Some(Mask { rows, components }) = self.mask {
+            let classes = listed.units.iter().map(|&unit| rows[units.row_number(unit as usize)]);
+            space.sink.restrict(classes, components);
+        }
         let block = Block { rows, leads: listed.leads };
         units.score(self.scorer, listed.units, block, out.bounds, &mut space.sink, &mut space.scratch);
         *out.n_evaluated = space.sink.n_evaluated;

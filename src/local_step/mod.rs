@@ -11,6 +11,7 @@ mod buffers;
 mod documents;
 mod draw;
 mod gather;
+mod known;
 mod nodes;
 mod order;
 mod pairs;
@@ -34,13 +35,16 @@ use crate::suffstats::Summary;
 
 use accumulate::ChunkUnits;
 pub use accumulate::pair_gap;
-pub use assign::{Assign, BlockMut, ByScore, FromLabels, FromPairs, FromTable, Listed, OfShares, OneEach, RawScores};
+pub use assign::{
+    Assign, BlockMut, ByScore, FromLabels, FromPairs, FromTable, Listed, Mask, OfShares, OneEach, RawScores,
+};
 pub use bounds::Bounds;
 use bounds::Known;
 pub use buffers::Buffers;
 pub use documents::{ByDocument, DocumentCounts, DocumentOptions, Documented, Restarts, TopicTable};
 pub use draw::{ByDraw, Slices};
 pub use gather::Gather;
+pub use known::KnownRows;
 pub use nodes::{
     BatchTree, Behind, Frontier, Judging, NodeUnits, OpeningCandidate, OpeningRule, STANDING, TreeOptions, units_of,
 };

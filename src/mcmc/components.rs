@@ -92,7 +92,8 @@ impl<'a> Mixtures<'a> {
     fn scored(&self, scorer: &dyn Scorer<f64>, new: &RowUnits<'_, f64>, cancel: &Cancel) -> Result<Vec<f64>> {
         let width = scorer.n_components();
         let ids: Vec<ComponentId> = (0..width as u32).map(ComponentId).collect();
-        let assign = &ByScore { scorer, has_tail: false, width, margin: None, abandon: false, row_terms: true };
+        let assign =
+            &ByScore { scorer, has_tail: false, width, margin: None, abandon: false, row_terms: true, mask: None };
         let likelihood = self.field.likelihood.as_ref();
         let step = LocalStep { likelihood, ids: &ids, assign, keep: Keep::Nothing, cancel };
         let mut found = LogNormalizers(Vec::new());

@@ -62,6 +62,9 @@ impl Adoption {
         let edit = Edit::Append { ids };
         memo.apply(&edit)?;
         edits.push(edit);
+        for proposal in &proposals {
+            edits.inherit(proposal.target, &proposal.parts.ids);
+        }
         memo.inflate(twice)?;
         let fresh = proposals.into_iter().map(|proposal| (proposal.target, proposal.parts.ids)).collect();
         Ok(Self { fresh, memo: before, elbo })

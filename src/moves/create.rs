@@ -199,6 +199,7 @@ impl<F: Scalar> Creation<'_, F> {
             margin: Some(MARGIN),
             abandon: true,
             row_terms: false,
+            mask: None,
         };
         self.run(units, &parts.ids, &deal, keep)
     }

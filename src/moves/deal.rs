@@ -169,7 +169,8 @@ fn deal_one<F: Scalar>(
     width: usize,
 ) -> Result<(Summary, List)> {
     let width = width.min(scorer.n_components());
-    let deal = ByScore { scorer, has_tail: false, width, margin: Some(MARGIN), abandon: true, row_terms: false };
+    let deal =
+        ByScore { scorer, has_tail: false, width, margin: Some(MARGIN), abandon: true, row_terms: false, mask: None };
     let step = LocalStep {
         likelihood: look.model.likelihood.as_ref(),
         ids: &look.plan.proposals[proposal].parts.ids,

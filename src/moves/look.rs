@@ -1,6 +1,6 @@
 //! A visit, as moves see it.
 
-use crate::component::ComponentId;
+use crate::component::{Class, ComponentId};
 use crate::local_step::Units;
 use crate::model::Model;
 use crate::moves::{Plan, Seen};
@@ -22,6 +22,8 @@ pub struct Look<'a, F: Scalar> {
     pub seen: &'a Seen,
     /// The components of the visit, by position.
     pub ids: &'a [ComponentId],
+    /// The class of each row of the data, if rows have classes.
+    pub classes: Option<&'a [Class]>,
     /// Number of components kept per unit.
     pub sparsity: Sparsity,
     /// Checked between blocks.

@@ -32,8 +32,15 @@ pub(super) fn nearest<F: Scalar>(
     let scorer = likelihood.scorer(&averages.components(), &vec![0.0; total.n_components()], Density::Divergence)?;
     // The component itself is among its nearest.
     let width = (n + 1).min(total.n_components());
-    let assign =
-        ByScore { scorer: scorer.as_ref(), has_tail: false, width, margin: None, abandon: true, row_terms: false };
+    let assign = ByScore {
+        scorer: scorer.as_ref(),
+        has_tail: false,
+        width,
+        margin: None,
+        abandon: true,
+        row_terms: false,
+        mask: None,
+    };
     let step = LocalStep { likelihood, ids: &total.ids, assign: &assign, keep: Keep::Nothing, cancel };
     let mut neighbours = Neighbours { n, found: Vec::new() };
     step.run(&centres(likelihood, &averages)?, None, &mut [&mut neighbours])?;

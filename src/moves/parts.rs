@@ -159,6 +159,9 @@ impl<'a, F: Scalar> Settle<'a, F> {
             let edit = Edit::Append { ids: new };
             memo.apply(&edit)?;
             edits.push(edit);
+            for (_, ids, _) in &accepted {
+                edits.inherit(ids[0], &ids[1..]);
+            }
             let dealt: Vec<Summary> =
                 self.parts.iter().map(|batch| grouped(batch, &accepted)).collect::<Result<_>>()?;
             memo.put(&dealt)?;

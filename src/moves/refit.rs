@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 
-use crate::component::{ComponentId, Edit, EditLog};
+use crate::component::{Class, ComponentId, Edit, EditLog};
 use crate::data::Sample;
 use crate::error::Result;
 use crate::global_step::Globals;
-use crate::local_step::{Assign, ByScore, Keep, LocalStep, OfShares, Units, units_of};
+use crate::local_step::{Assign, ByScore, Keep, LocalStep, Mask, OfShares, Units, units_of};
 use crate::memo::Memo;
 use crate::model::Model;
 use crate::moves::row_pairs::{RowPairs, RowShares};
@@ -39,6 +39,8 @@ pub struct RowCopies {
     pub rows: Sample,
     /// For each row, its components or parts and their responsibilities, without the tail.
     pub shares: RowShares,
+    /// The class of each row; empty if rows have no classes.
+    pub classes: Vec<Class>,
 }
 
 impl RowCopies {
@@ -49,7 +51,10 @@ impl RowCopies {
         for &unit in units {
             shares.push(visited.responsibilities(unit as usize));
         }
-        Self { batch: visited.look.batch as u32, rows, shares }
+        let class = |classes: &[Class], unit: u32| classes[visited.look.units.row_number(unit as usize)];
+        let classes = visited.look.classes.iter().flat_map(|all| units.iter().map(|&unit| class(all, unit)));
+        let classes = classes.collect();
+        Self { batch: visited.look.batch as u32, rows, shares, classes }
     }
 
     /// Drops rows without a responsibility for any component that `is_needed`.
@@ -64,6 +69,7 @@ impl RowCopies {
             shares.push(self.shares.of(row));
         }
         (self.rows, self.shares) = (self.rows.pick(&left), shares);
+        self.classes = self.classes_of(&left).collect();
     }
 
     /// Replaces components and parts by their owners.
@@ -81,7 +87,14 @@ impl RowCopies {
 
     /// Whether these can be copies of rows of one of `n_batches` batches, since files may hold anything.
     pub(super) fn fits(&self, n_batches: usize) -> bool {
-        self.rows.fits() && self.shares.fits(self.rows.len()) && (self.batch as usize) < n_batches
+        let n = self.rows.len();
+        let has_classes = self.classes.is_empty() || self.classes.len() == n;
+        self.rows.fits() && self.shares.fits(n) && has_classes && (self.batch as usize) < n_batches
+    }
+
+    /// The classes of listed rows; none if rows have no classes.
+    fn classes_of(&self, list: &[usize]) -> impl Iterator<Item = Class> {
+        list.iter().filter_map(|&row| self.classes.get(row).copied())
     }
 
     /// The rows with a responsibility for a component.
@@ -97,6 +110,8 @@ pub(super) struct Refit<'a, F: Scalar> {
     pub sparsity: Sparsity,
     pub margin: Option<f64>,
     pub judge: &'a Judge<'a, F>,
+    /// The classes of components, if rows have classes.
+    pub classes: Option<&'a EditLog>,
 }
 
 /// What deleting a component would do.
@@ -132,8 +147,9 @@ impl<F: Scalar> Refit<'_, F> {
     /// # Errors
     /// [`crate::Error::Numerical`].
     pub fn try_without(&self, total: &Summary, gone: ComponentId, copies: &[RowCopies]) -> Result<Trial> {
-        // All other components may already have been deleted.
-        if total.n_components() < 2 {
+        // All other components may already have been deleted. Rows of a class need a component of it.
+        let is_last = self.classes.is_some_and(|classes| classes.is_last_of_class(gone, &total.ids));
+        if total.n_components() < 2 || is_last {
             return Ok(Trial::NoGain);
         }
         let lists: Vec<Vec<usize>> = copies.iter().map(|piece| piece.rows_of(gone)).collect();
@@ -145,11 +161,12 @@ impl<F: Scalar> Refit<'_, F> {
         let mut rows = Sample::default();
         listed().for_each(|(piece, list)| rows.extend_from(&piece.rows, list));
         let units = units_of(self.model.likelihood.as_ref(), &rows);
+        let classes: Vec<Class> = listed().flat_map(|(piece, list)| piece.classes_of(list)).collect();
         let pairs = listed().map(|(piece, list)| (&piece.shares, list.iter().copied()));
         let before = RowPairs::of(&pairs, &places(total));
         let taken = self.sum(units.as_ref(), &total.ids, &before.assign(), None)?;
         let trial = || {
-            let after = self.deal(total, gone, units.as_ref(), &before, &taken)?;
+            let after = self.deal(total, gone, (units.as_ref(), &classes), &before, &taken)?;
             let gain = change(self.judge, total, &after.total, &taken, gone)?;
             Ok((after, gain))
         };
@@ -164,12 +181,12 @@ impl<F: Scalar> Refit<'_, F> {
         Ok(Trial::Gain(Box::new(Deletion { gone, lists, dealt, gain })))
     }
 
-    /// Reassigns rows, whose current contribution is `taken`, to the other components.
+    /// Reassigns rows with their classes, whose current contribution is `taken`, to the other components.
     fn deal(
         &self,
         total: &Summary,
         gone: ComponentId,
-        units: &dyn Units<F>,
+        (units, rows): (&dyn Units<F>, &[Class]),
         before: &RowPairs,
         taken: &Summary,
     ) -> Result<Without> {
@@ -186,6 +203,7 @@ impl<F: Scalar> Refit<'_, F> {
         // The other components begin with their existing responsibilities for these rows.
         let mut given = taken.clone();
         given.apply(&Edit::Delete { id: gone })?;
+        let components = self.classes.map(|classes| classes.classes(&rest.ids));
         for turn in 0..TURNS {
             let mut current = rest.clone();
             current.add(&given)?;
@@ -198,6 +216,7 @@ impl<F: Scalar> Refit<'_, F> {
                 margin: self.margin,
                 abandon: true,
                 row_terms: false,
+                mask: components.as_ref().map(|components| Mask { rows, components }),
             };
             pairs = RowPairs::default();
             given = self.sum(units, &rest.ids, &OfShares { deal, shares: &shares }, Some(&mut pairs))?;

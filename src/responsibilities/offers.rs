@@ -2,6 +2,7 @@
 
 use pulp::Simd;
 
+use crate::responsibilities::classes::number_of;
 use crate::responsibilities::collects::Collects;
 use crate::responsibilities::insert::insert;
 use crate::simd::{Scalar, VECTORS, Vectors, parts_of_group};
@@ -21,6 +22,9 @@ pub struct Offers<'a, S: Simd, F: Scalar> {
     pub(super) best: &'a mut [Vectors<S, F>],
     pub(super) margin: F,
     pub(super) abandon: bool,
+    /// The classes of components, empty if every row may keep any component, and of rows, (parts,).
+    pub(super) component_classes: &'a [F],
+    pub(super) row_classes: &'a [Vectors<S, F>],
     pub(super) n_evaluated: &'a mut usize,
 }
 
@@ -46,9 +50,22 @@ impl<S: Simd, F: Scalar> Offers<'_, S, F> {
         Some(least)
     }
 
+    /// The scores of the rows that may keep a component, and minus infinity for the others.
+    #[inline(always)]
+    fn allowed(&self, component: usize, part: usize, mut scores: Vectors<S, F>) -> Vectors<S, F> {
+        let (simd, Some(&class)) = (self.simd, self.component_classes.get(component)) else { return scores };
+        let (class, unknown) = (F::splat(simd, class), F::splat(simd, number_of::<F>(None)));
+        for (score, &of_row) in scores.iter_mut().zip(&self.row_classes[part]) {
+            let allowed = F::either(simd, F::equal(simd, of_row, class), F::equal(simd, of_row, unknown));
+            *score = F::select(simd, allowed, *score, F::splat(simd, F::NEG_INFINITY));
+        }
+        scores
+    }
+
     /// Collects the scores of one component for a part, of which `n_rows` are rows and the others padding.
     #[inline(always)]
     pub fn offer(&mut self, component: usize, part: usize, scores: Vectors<S, F>, n_rows: usize) {
+        let scores = self.allowed(component, part, scores);
         let (simd, number) = (self.simd, F::splat(self.simd, F::from_f64(component as f64)));
         *self.n_evaluated += n_rows;
         if self.collects == Collects::Best {

@@ -181,6 +181,55 @@ proptest! {
         prop_assert_eq!(largest(&scores, width).0, pairs);
     }
 
+    /// Pairs of a row of a class and a component of another one are as if their log weight were minus infinity, whichever
+    /// way scores arrive (mathematics 3.2).
+    #[test]
+    fn rows_keep_components_of_their_class_only(
+        scores in (1_usize..20).prop_flat_map(|k| prop::collection::vec(
+            prop::collection::vec((-9_i32..9).prop_map(|x| f64::from(x) * 0.7), k), 1..40)),
+        of_rows in prop::collection::vec(prop::option::of(0_u32..3), 40),
+        of_components in prop::collection::vec(prop::option::of(0_u32..3), 20),
+        width in 1_usize..20,
+        margin in prop_oneof![Just(None), Just(Some(600.0)), Just(Some(2.0))],
+        (sorts, is_listed) in any::<(bool, bool)>(),
+    ) {
+        let k = scores[0].len();
+        let width = width.min(k);
+        let of_components = &of_components[..k];
+        let allowed = |row: usize, k: usize| of_rows[row].is_none() || of_rows[row] == of_components[k];
+        let masked: Vec<Vec<f64>> = scores.iter().enumerate().map(|(row, scores)| {
+            let masked = |(k, &score): (usize, &f64)| if allowed(row, k) { score } else { f64::NEG_INFINITY };
+            scores.iter().enumerate().map(masked).collect()
+        }).collect();
+        let none = masked.iter().position(|row| row.iter().all(|score| !score.is_finite()));
+        for set in Instructions::available() {
+            let mut sink = TopL::default();
+            sink.reset(scores.len(), width, k, margin, true, sorts);
+            sink.restrict(of_rows.iter().copied(), of_components);
+            if is_listed {
+                let list: Vec<u32> = (0..scores.len() as u32).collect();
+                for component in 0..k {
+                    let column: Vec<f64> = scores.iter().map(|row| row[component]).collect();
+                    sink.offer_listed(component, &list, &column);
+                }
+            } else {
+                set.run(Offers(&mut sink, &scores));
+            }
+            let mut out = Responsibilities::zeros(scores.len(), width);
+            let outcome = sink.normalize(&mut out.components, &mut out.values, &mut out.log_normalizers);
+            prop_assert_eq!(outcome.err(), none);
+            if none.is_none() {
+                check_kept(&out, &masked, width, margin);
+            }
+            // The next block is not restricted.
+            sink.reset(scores.len(), width, k, margin, true, sorts);
+            set.run(Offers(&mut sink, &scores));
+            let outcome = sink.normalize(&mut out.components, &mut out.values, &mut out.log_normalizers);
+            prop_assert_eq!(outcome, Ok(()));
+            check_kept(&out, &scores, width, margin);
+        }
+    }
+
     #[test]
     fn no_other_support_is_better(row in prop::collection::vec(-5.0_f64..5.0, 1..7), width in 1_usize..7) {
         // Mathematics 3.1: over all supports of at most L components, the maximum is the log-sum-exp of the top L.

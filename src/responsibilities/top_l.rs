@@ -2,6 +2,8 @@
 
 use pulp::{Simd, WithSimd};
 
+use crate::component::Class;
+use crate::responsibilities::classes::number_of;
 use crate::responsibilities::collects::{Collects, lists};
 use crate::responsibilities::insert::{FREE, insert};
 use crate::responsibilities::near::{NearList, RowBests};
@@ -37,6 +39,9 @@ pub struct TopL<F> {
     margin: f64,
     /// Whether scores that cannot be kept may be abandoned; never if all are kept.
     abandon: bool,
+    /// The classes of components, (K,), and of rows; empty if every row may keep any component.
+    component_classes: Vec<F>,
+    row_classes: Lines<F>,
     /// Number of (row, component) pairs whose score was computed.
     pub n_evaluated: usize,
 }
@@ -79,7 +84,24 @@ impl<F: Scalar> TopL<F> {
         self.collects = Collects::new(width, n_components, margin, sorts);
         self.abandon = abandon && self.collects != Collects::All;
         self.margin = margin.unwrap_or(f64::INFINITY);
+        self.component_classes.clear();
         self.clear();
+    }
+
+    /// Gives the log weight minus infinity to pairs of a row of a class and a component of another one, or a free one,
+    /// until the next reset. They are left out before the best are selected (mathematics 3.2).
+    pub fn restrict(&mut self, rows: impl Iterator<Item = Class>, components: &[Class]) {
+        self.component_classes.extend(components.iter().map(|&class| number_of::<F>(class)));
+        self.row_classes.reset(self.n_padded, number_of::<F>(None));
+        self.row_classes.iter_mut().zip(rows).for_each(|(number, class)| *number = number_of(class));
+    }
+
+    /// Whether a row may keep a component.
+    #[inline(always)]
+    fn may_keep(&self, row: usize, component: usize) -> bool {
+        let Some(&class) = self.component_classes.get(component) else { return true };
+        let of_row = self.row_classes[row];
+        of_row == number_of::<F>(None) || of_row == class
     }
 
     /// Clears all collected scores.
@@ -130,6 +152,8 @@ impl<F: Scalar> TopL<F> {
             best: if is_near { bytemuck::cast_slice_mut(&mut self.best) } else { &mut [] },
             margin: F::from_f64(self.margin),
             abandon: self.abandon,
+            component_classes: &self.component_classes,
+            row_classes: bytemuck::cast_slice(&self.row_classes),
             n_evaluated: &mut self.n_evaluated,
         }
     }
@@ -161,6 +185,9 @@ impl<F: Scalar> TopL<F> {
         if self.collects == Collects::Near {
             for (&row, &score) in list.iter().zip(scores) {
                 let row = row as usize;
+                if !self.may_keep(row, component) {
+                    continue;
+                }
                 let (best, lead) = (&mut self.best[row], &mut self.leads[row]);
                 if score > *best || (score == *best && F::from_f64(component as f64) < *lead) {
                     (*best, *lead) = (score, F::from_f64(component as f64));
@@ -173,7 +200,7 @@ impl<F: Scalar> TopL<F> {
         let last = (self.width - 1) * n;
         for (&row, &score) in list.iter().zip(scores) {
             let row = row as usize;
-            if score >= self.scores[last + row] {
+            if score >= self.scores[last + row] && self.may_keep(row, component) {
                 let kept: &mut [[F::Vector<pulp::Scalar>; 1]] = bytemuck::cast_slice_mut(&mut self.scores);
                 let numbers: &mut [[F::Vector<pulp::Scalar>; 1]] = bytemuck::cast_slice_mut(&mut self.components);
                 let (score, number) = ([F::splat(plain, score)], [F::splat(plain, number)]);

@@ -2,10 +2,11 @@
 
 use std::cell::{OnceCell, RefCell};
 
+use crate::component::{Class, EditLog};
 use crate::data::{BatchSource, RowUnits};
 use crate::error::Result;
 use crate::global_step::Globals;
-use crate::local_step::{Assign, Buffers, ByScore, Keep, LocalState, LocalStep, Outcome, Tap, Units};
+use crate::local_step::{Assign, Buffers, ByScore, Keep, LocalState, LocalStep, Mask, Outcome, Tap, Units};
 use crate::model::Model;
 use crate::parallel::Cancel;
 use crate::responsibilities::Sparsity;
@@ -36,6 +37,8 @@ pub struct Batch<'a, F: Scalar> {
     /// Checked between blocks.
     pub cancel: &'a Cancel,
     source: &'a dyn BatchSource<F>,
+    /// The class of each row of the data and the edits that know the classes of components, if rows have classes.
+    classes: Option<(&'a [Class], &'a EditLog)>,
     /// Of its local steps.
     buffers: &'a RefCell<Buffers<F>>,
     rows: OnceCell<RowUnits<'a, F>>,
@@ -51,7 +54,14 @@ impl<'a, F: Scalar> Batch<'a, F> {
         cancel: &'a Cancel,
         buffers: &'a RefCell<Buffers<F>>,
     ) -> Self {
-        Self { index, model, options, cancel, source, buffers, rows: OnceCell::new() }
+        Self { index, model, options, cancel, source, classes: None, buffers, rows: OnceCell::new() }
+    }
+
+    /// Sets the class of each row of the data, and the edits that know the classes of components.
+    #[must_use]
+    pub fn with_classes(mut self, rows: Option<&'a [Class]>, edits: &'a EditLog) -> Self {
+        self.classes = rows.map(|rows| (rows, edits));
+        self
     }
 
     /// The rows of the batch, which are loaded at the first call.
@@ -77,6 +87,12 @@ impl<'a, F: Scalar> Batch<'a, F> {
         state: &mut LocalState,
         taps: &mut [&mut dyn Tap],
     ) -> Result<Outcome> {
+        let classes = self.classes.map(|(rows, edits)| {
+            let mut components = edits.classes(&globals.ids);
+            // The tail is free.
+            components.resize(scorer.n_components(), None);
+            (rows, components)
+        });
         let assign = ByScore {
             scorer,
             has_tail: globals.allocation.tail_log_weight.is_some(),
@@ -84,6 +100,7 @@ impl<'a, F: Scalar> Batch<'a, F> {
             margin: self.options.margin,
             abandon: self.options.bounds_memory > 0,
             row_terms: false,
+            mask: classes.as_ref().map(|(rows, components)| Mask { rows, components }),
         };
         self.assign(units, &assign, globals, Some(state), taps)
     }

@@ -67,6 +67,7 @@ runs = {
     "rows": lambda: fit(noise, memoized(), n_components=20),
     "full": lambda: fit(rows, sb.Full(max_passes=40, tol=0.0), n_components=20),
     "moves": lambda: fit(rows, memoized(moves=moves)),
+    "labels": lambda: fit(rows, memoized(moves=moves), labels=np.where(np.arange(len(rows)) % 9, -1, rows[:, 0] > 0)),
     "search": lambda: fit(lines, None),
     "starts": lambda: fit(rows, memoized(moves=moves, max_passes=8), n_init=3),
     "stochastic": lambda: fit(rows, sb.Stochastic(500, max_passes=25), n_components=20),

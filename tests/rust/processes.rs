@@ -31,7 +31,15 @@ fn step<F: Scalar>(
     let step = LocalStep {
         likelihood: model.likelihood.as_ref(),
         ids: &globals.ids,
-        assign: &ByScore { scorer: scorer.as_ref(), has_tail, width, margin: None, abandon: true, row_terms: true },
+        assign: &ByScore {
+            scorer: scorer.as_ref(),
+            has_tail,
+            width,
+            margin: None,
+            abandon: true,
+            row_terms: true,
+            mask: None,
+        },
         keep: Keep::SummaryAndGaps,
         cancel: &Cancel::default(),
     };

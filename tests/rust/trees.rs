@@ -91,7 +91,8 @@ impl<F: Scalar> Case<'_, F> {
         let scorer = self.globals.scorer(self.model).expect("definite");
         let has_tail = self.globals.allocation.tail_log_weight.is_some();
         let (width, margin, abandon) = (self.width.min(scorer.n_components()), None, true);
-        let assign = ByScore { scorer: scorer.as_ref(), has_tail, width, margin, abandon, row_terms: false };
+        let assign =
+            ByScore { scorer: scorer.as_ref(), has_tail, width, margin, abandon, row_terms: false, mask: None };
         self.run(units, &assign)
     }
 

@@ -135,6 +135,7 @@ fn visits(model: &Model<f64>, units: &dyn Units<f64>, rows: &[f64], width: usize
             margin: None,
             abandon: true,
             row_terms: false,
+            mask: None,
         },
         keep: Keep::SummaryAndGaps,
         cancel: &Cancel::default(),

@@ -143,6 +143,7 @@ def test_parameters_are_those_of_fit(rows: np.ndarray, monkeypatch: pytest.Monke
     assert seen.pop("algorithm") is algorithm
     assert seen.pop("init") is start
     assert seen.pop("sample_weight") is weights
+    assert seen.pop("labels") is None
     assert seen == {"n_components": 4, "n_init": 2, "seed": 7, "threads": 1, "missing": "error", "progress": False}
 
 

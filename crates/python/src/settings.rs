@@ -36,6 +36,7 @@ pub struct GivenSettings<'py> {
     tol: f64,
     documents: GivenDocuments,
     tree: Option<GivenTree>,
+    labels: Option<PyReadonlyArray1<'py, i64>>,
     pub seeds: Vec<u64>,
     pub threads: Option<usize>,
 }
@@ -79,6 +80,7 @@ impl GivenSettings<'_> {
             algorithm,
             moves: moves(&self.moves)?,
             local: LocalOptions { sparsity, margin, bounds_memory, keep: Keep::Summary },
+            labels: self.labels.as_ref().map(|labels| labels.as_array().iter().copied().collect()),
             units: self.units(specification)?,
             max_passes: self.max_passes,
             tol: self.tol,
@@ -184,7 +186,8 @@ impl GivenStart<'_> {
                 let fitted = state.fitted();
                 let (summary, origin) = (&fitted.summary, &fitted.origin);
                 let specification = &fitted.specification;
-                Ok(Init::Summary { summary, origin, specification, coordinates: &fitted.coordinates })
+                let (coordinates, classes) = (&fitted.coordinates, &fitted.classes);
+                Ok(Init::Summary { summary, origin, specification, coordinates, classes })
             }
         }
     }

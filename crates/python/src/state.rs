@@ -2,17 +2,15 @@
 
 use std::sync::Arc;
 
-use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray2, PyUntypedArrayMethods};
+use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadwriteArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use stickbreak::Result;
-use stickbreak::component::ComponentId;
 use stickbreak::fit::Limits;
 use stickbreak::fitted::{Fitted, Joins, Packs, Prediction, StopReason};
 use stickbreak::local_step::Keep;
 use stickbreak::model::Objective;
 use stickbreak::process::Concentration;
-use stickbreak::suffstats::Summary;
 
 use crate::arrays::{AnyRows, at_least_one, table, vector, weights, with_rows};
 use crate::coordinates::{basis, lost_columns, read_coordinates, write_coordinates};
@@ -23,7 +21,7 @@ use crate::history::{record_from_dict, record_to_dict, runner_up_from};
 use crate::panics::caught;
 use crate::run::{run_quietly, run_soon};
 use crate::specification::{GivenPair, specification, write, write_parameters};
-use crate::summary::{read_tail, summary_to_dict, write_tail};
+use crate::summary::{numbers, read_classes, read_summary, summary_to_dict, write_classes, write_tail};
 use crate::topics::{read_documents, write_documents};
 use crate::values::{read_values, write_values};
 
@@ -162,6 +160,13 @@ impl FitState {
             Some(Concentration::Fixed(value)) => Ok(value.into_pyobject(py)?.into_any()),
             None => Ok(py.None().into_bound(py)),
         }
+    }
+
+    /// The class of each component, (K,), -1 for free ones.
+    #[getter]
+    fn classes<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
+        let Fitted { classes, summary, .. } = &self.fitted;
+        vector(py, if classes.is_empty() { vec![-1; summary.n_components()] } else { classes.clone() })
     }
 
     /// Expected count of the tail; 0 without a tail.
@@ -410,6 +415,7 @@ impl FitState {
         arrays.set_item("counts", vector(py, fitted.summary.counts.clone()))?;
         arrays.set_item("entropies", vector(py, fitted.summary.entropies.clone()))?;
         arrays.set_item("statistics", table(py, fitted.summary.statistics.clone(), fitted.summary.n_statistics)?)?;
+        write_classes(py, &fitted.classes, &arrays)?;
         write_tail(py, fitted.summary.tail.as_ref(), &header, &arrays)?;
         write_parameters(py, &fitted.specification, &header, &arrays)?;
         write_estimated(py, &fitted.specification, &header, &arrays)?;
@@ -442,28 +448,10 @@ impl FitState {
         };
         let mut specification = specification(&pair("likelihood")?, &pair("process")?, objective, missing)?;
         read_estimated(&mut specification, header, arrays)?;
-        let numbers = |name: &str| -> PyResult<Vec<f64>> {
-            let array: PyReadonlyArray1<'_, f64> = field(arrays, name)?;
-            Ok(array.as_array().iter().copied().collect())
-        };
-        let origin = numbers("origin")?;
+        let origin = numbers(arrays, "origin")?;
         let coordinates = read_coordinates(arrays, origin.len())?;
         specification.values = read_values(origin.len(), header, arrays)?;
-        let counts = numbers("counts")?;
-        let statistics: PyReadonlyArray2<'_, f64> = field(arrays, "statistics")?;
-        // A table without rows takes no space in a file, whatever its stated width.
-        if statistics.shape()[0] != counts.len() {
-            return Err(format_error(format!("statistics of {} components", statistics.shape()[0])));
-        }
-        let n_statistics = statistics.shape()[1];
-        let ids = (0..counts.len() as u32).map(ComponentId).collect();
-        let mut summary = Summary::empty(ids, n_statistics, false);
-        summary.counts = counts;
-        summary.entropies = numbers("entropies")?;
-        summary.statistics = statistics.as_array().iter().copied().collect();
-        summary.mass = field(header, "mass")?;
-        summary.log_base_measure = field(header, "log_base_measure")?;
-        summary.tail = read_tail(header, arrays)?;
+        let mut summary = read_summary(header, arrays)?;
         let documents = read_documents(&mut summary, header, arrays)?;
         let stop: String = field(header, "stop_reason")?;
         let history: Vec<Bound<'_, PyDict>> = field(header, "history")?;
@@ -477,6 +465,7 @@ impl FitState {
             // Files of the first version have no margin: they dropped no components.
             margin: optional(header, "margin")?,
             documents,
+            classes: read_classes(arrays)?,
             summary,
             elbo: field(header, "elbo")?,
             history: history.iter().map(record_from_dict).collect::<PyResult<_>>()?,

@@ -44,6 +44,7 @@ class Settings(TypedDict):
     max_passes: int
     tol: float
     n_components: int | None
+    labels: NDArray[np.int64] | None
     seeds: list[int]
     threads: int | None
 

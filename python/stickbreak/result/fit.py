@@ -40,6 +40,11 @@ class Fit(Densities, Drawing, Imputing, Tabular):
     True
     """
 
+    @property
+    def classes(self) -> NDArray[np.int64]:
+        """The class in `labels` of each component, shape (K,); -1 for free ones, and for all without labels."""
+        return self._state.classes
+
     def compare(self, other: "Fit") -> float:
         """Return the bound of this fit minus that of another fit of the same data.
 

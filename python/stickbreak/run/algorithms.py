@@ -61,6 +61,7 @@ class Algorithm:
             "max_passes": self.max_passes,
             "tol": self.tol,
             "n_components": n_components,
+            "labels": None,
             "seeds": seeds,
             "threads": threads,
         }

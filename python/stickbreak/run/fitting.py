@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from stickbreak import _core, checks
 from stickbreak.errors import CheckpointError, InvalidArgument
-from stickbreak.io import arrays
+from stickbreak.io import arrays, partial
 from stickbreak.io.names import Names, with_column
 from stickbreak.model.mixture import Mixture
 from stickbreak.model.model import Model
@@ -60,6 +60,7 @@ def fit(
     seed: int = 0,
     threads: int | None = None,
     sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
     exposure: ArrayLike | None = None,
     missing: str = "error",
     progress: bool | None = None,
@@ -146,6 +147,14 @@ def fit(
         each other.
     sample_weight : array_like of shape (n,), optional
         Row weights, at least 0, with a sum from 1e-100 to 1e12. A row of weight 2 counts as two equal rows.
+    labels : array_like of shape (n,), optional
+        The class of each row, an integer from 0, and -1 where it is unknown. Each component then has a class or is
+        free (`Fit.classes`). A row of a class belongs to components of this class only, a row of unknown class to any.
+        The fit starts with one component for each class, and one free component if some rows are of unknown class;
+        further components go where rows are far from theirs. Births and splits keep the class of what they replace.
+        Merges join components of one class, and each class keeps a component. A component to which no labelled row
+        belongs is free. `init` may be "kmeans++", the component of each row, or an earlier fit with labels. Rows of
+        weight 0 count as rows of unknown class. Predictions ignore labels. See mathematics 3.2.
     exposure : array_like of shape (n,), optional
         The exposure of each row, above 0, for `Poisson` and `NegativeBinomial`: a library size, or a time at risk. It
         becomes a last column of the rows, which the components of the fit have too. Methods of the fit that read rows
@@ -176,7 +185,8 @@ def fit(
         An argument has a value that is not allowed, including NaN or infinity in `data`, or an earlier fit as `init`
         for data off its `support`.
     NotSupported
-        This version, model or algorithm does not support the request, such as moves of a `FiniteDirichlet`.
+        This version, model or algorithm does not support the request, such as moves of a `FiniteDirichlet`, or `labels`
+        of a `TopicModel`, of data in blocks or with a `KdTree`.
     CheckpointError
         The file of `checkpoint` cannot be written, is in use by another fit, is damaged, or was written for other data
         or settings. The file is left as it is.
@@ -262,6 +272,7 @@ def run_fit(
             most = None if model._has_documents else rows.n_rows
             n_components = checks.integer("n_components", n_components, minimum=1, maximum=most, or_else=["None"])
         weights = arrays.sample_weights(given["sample_weight"], rows.n_rows)
+        labels = partial.labels(given["labels"], "labels", rows.n_rows)
         resumed = None if file is None else file.read(rows.n_rows)
         bar = progress_bar(progress, chosen.max_passes, len(seeds))
         observer = Observer(callbacks, bar, file, resumed, len(seeds))
@@ -281,7 +292,7 @@ def run_fit(
                         "objective": chosen.objective or model._objective,
                         "missing": marginalizes,
                     },
-                    settings=chosen._to_core(n_components, seeds, threads),
+                    settings={**chosen._to_core(n_components, seeds, threads), "labels": labels},
                     init=beginning,
                     observer=observer,
                 )

@@ -31,6 +31,7 @@ class SeedOptions(OfAnyFit, total=False):
     """Arguments that `stability` passes on to every fit."""
 
     sample_weight: ArrayLike | None
+    labels: ArrayLike | None
     exposure: ArrayLike | None
 
 
@@ -45,6 +46,7 @@ class FitOptions(FoldOptions, total=False):
 
     seed: int
     sample_weight: ArrayLike | None
+    labels: ArrayLike | None
     exposure: ArrayLike | None
     checkpoint: Checkpoint | None
 

@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 
 from stickbreak import checks
 from stickbreak import errors as sb_errors
-from stickbreak.io import arrays, frames
+from stickbreak.io import arrays, frames, partial
 from stickbreak.io.arrays import DenseRows
 from stickbreak.io.levels import Coded, CodedRows, check_codes, coded, sizes_of
 from stickbreak.io.names import Table, named
@@ -139,7 +139,14 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         self.verbose = verbose
         self.units = units
 
-    def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: object = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        partial_labels: ArrayLike | None = None,
+    ) -> Self:
         """Fit the mixture to data, discarding any earlier fit.
 
         Parameters
@@ -147,9 +154,12 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         X : array_like or table of shape (n, D)
             The rows, at least two. Numbers that are not float32 or float64 are converted to float64.
         y : None
-            Ignored.
+            Ignored, as by all clustering of scikit-learn: a pipeline or a search may pass labels that are for scoring.
         sample_weight : array_like of shape (n,), optional
             Weights of the rows, at least 0, not all zero.
+        partial_labels : array_like of shape (n,), optional
+            The class of each row, an integer from 0, and -1 where it is unknown: the `labels` of `stickbreak.fit`.
+            ``fit_.classes`` has the class of each component.
 
         Returns
         -------
@@ -163,7 +173,9 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         """
         model = self._model(X)
         coded = self._coded(X, model.likelihood)
-        rows = self._named(self._validated(X if coded is None else like(X, coded), model, first=True), coded)
+        validated = self._validated(X if coded is None else like(X, coded), model, first=True)
+        labels = partial.labels(partial_labels, "partial_labels", validated.shape[0])
+        rows = self._named(validated, coded)
         with checks.calling("X", "data"):
             found = fitting.run_fit(
                 model,
@@ -175,6 +187,7 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
                 seed=seed_of(self.random_state),
                 threads=self.threads,
                 sample_weight=sample_weight,
+                labels=labels,
                 missing=self.missing,
                 progress=checks.flag("verbose", self.verbose),
             )

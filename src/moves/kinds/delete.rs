@@ -82,6 +82,7 @@ impl Delete {
         }
         let mut smallest: Vec<usize> = (0..total.n_components())
             .filter(|&k| !targets.contains(&total.ids[k]) && total.counts[k] <= MAX_ROWS as f64)
+            .filter(|&k| !planning.edits.is_last_of_class(total.ids[k], &total.ids))
             .filter(|&k| planning.state.is_ready(&KIND, total.ids[k], total.counts[k], planning.pass))
             .collect();
         smallest.sort_by(|&a, &b| total.counts[a].total_cmp(&total.counts[b]));
@@ -153,7 +154,10 @@ impl<F: Scalar> Move<F> for Delete {
         let (crowded, candidates): (Candidates, Candidates) = alone.partition(|id| crowded.contains(id));
         let counts = settling.counts();
         let Settling { round, judge, memo, edits, state, pass, .. } = settling;
-        let refit = Refit { model: &round.model, sparsity: round.sparsity, margin: round.margin, judge };
+        // Edits of this loop change no class.
+        let classes = edits.has_classes().then(|| edits.clone());
+        let (sparsity, margin, classes) = (round.sparsity, round.margin, classes.as_ref());
+        let refit = Refit { model: &round.model, sparsity, margin, judge, classes };
         let (mut gain, mut accepted, mut no_gain, mut too_many) = (0.0, 0, 0, crowded.len());
         let mut left = candidates.as_slice();
         while !left.is_empty() {

@@ -218,7 +218,8 @@ fn places(total: &Summary) -> HashMap<ComponentId, usize> {
 /// smaller identity first. Gaps are never negative, so no other pair can be merged. Considers at most four times as
 /// many pairs as components, the most promising first. Also includes the best four pairs of each `fresh` component,
 /// whatever their gain, because rows that are counted twice make it look more distinct than it is. If the base measure
-/// may change, includes the promising pairs even if they do not gain.
+/// may change, includes the promising pairs even if they do not gain. A component is merged only with one of its class,
+/// and a free one with a free one.
 fn rank<F: Scalar>(
     judge: &Judge<'_, F>,
     planning: &Planning<'_, '_, F>,
@@ -226,14 +227,14 @@ fn rank<F: Scalar>(
     cancel: &Cancel,
 ) -> Result<Vec<IdPair>> {
     let (total, fresh, looks_ahead) = (planning.total(), &planning.fresh, planning.looks_ahead());
-    let k = total.n_components();
+    let (k, classes) = (total.n_components(), planning.edits.classes(&total.ids));
     let weighing = Weighing::new(judge, total);
     let parts: Vec<Part> = (0..k).map(|k| Part::of(total, k)).collect();
     let gains = try_map(k, |k| judge.gain(parts[k].sufficient()))?;
     let rows = try_map(k, |a| {
         cancel.check()?;
         let mut row = Vec::new();
-        for &b in &candidates[a] {
+        for &b in candidates[a].iter().filter(|&&b| classes[a] == classes[b]) {
             let both = judge.gain(parts[a].with(&parts[b]).sufficient())?;
             let choices = choices(parts[a].count, parts[b].count);
             row.push(MergePair { a, b, both, ratio: both - gains[a] - gains[b], choices });

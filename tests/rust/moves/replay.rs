@@ -487,6 +487,7 @@ impl<'a> Replay<'a> {
                 margin: round.margin,
                 abandon: false,
                 row_terms: false,
+                mask: None,
             };
             let mut watch = Watch { ids: &left, rows: &mut self.table };
             step(&self.model, &left, &deal, &self.cancel).run(&mine, None, &mut [&mut watch]).expect("finite");
