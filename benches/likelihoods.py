@@ -128,6 +128,7 @@ def of_words(rows: scipy.sparse.csr_array) -> float:
 
 PROBLEMS = (
     Problem("Gaussian", sb.Gaussian(), gaussian, triangle, "full"),
+    Problem("StudentT", sb.StudentT(), gaussian, triangle),
     Problem("ZeroMeanGaussian", sb.ZeroMeanGaussian(), gaussian, triangle, "full"),
     Problem("DiagonalGaussian", sb.DiagonalGaussian(), gaussian, dense(4), "diag"),
     Problem("SphericalGaussian", sb.SphericalGaussian(), gaussian, dense(2), "spherical"),

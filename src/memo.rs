@@ -316,6 +316,14 @@ impl Memo {
         self.batches[batch].as_mut().map_or(Ok(()), |summary| summary.add(change))
     }
 
+    /// Replaces the statistics of a component in a batch; [`Memo::resum`] then updates the total.
+    ///
+    /// # Errors
+    /// If the component is unknown.
+    pub fn restate(&mut self, batch: usize, id: ComponentId, statistics: &[f64]) -> Result<()> {
+        self.batches[batch].as_mut().map_or(Ok(()), |summary| summary.restate(id, statistics))
+    }
+
     /// Adds `rows` to the total of some components, as copies of rows that the batches already contain, until
     /// [`Memo::deflate`] (mathematics 4.6.3). Their mass and entropy are not counted.
     pub fn inflate(&mut self, rows: Summary) -> Result<()> {

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::likelihood::{self, Frame, Likelihood};
 use crate::parameters::{Parameters, Value};
 use crate::process::{self, Allocation, Documents, LabelLaw, Partitions, Weights};
-use crate::registry::{PRIOR, RESOLUTION};
+use crate::registry::{Feature, PRIOR, RESOLUTION};
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
@@ -271,7 +271,20 @@ impl Specification {
             ));
         };
         weights.check_objective(self.objective)?;
+        self.check_seen()?;
         Ok(weights)
+    }
+
+    /// Refuses point estimates of components if a part of each row is not seen.
+    fn check_seen(&self) -> Result<()> {
+        let Named { name, parameters } = &self.likelihood;
+        let is_hidden = |member: &likelihood::Member| member.entry.support(Feature::Hidden).is_some();
+        if self.objective == Objective::Variational || !likelihood::members(name, parameters)?.iter().any(is_hidden) {
+            return Ok(());
+        }
+        let reason = "a part of each row is not seen, and has a distribution";
+        let found = format!("objective={:?} with {name}", self.objective.name());
+        Err(Error::not_supported("objective", found, reason, "\"variational\""))
     }
 
     /// Builds the process as a prior on the weights of every document, for a topic model.

@@ -41,6 +41,8 @@ pub enum Purpose {
     Rows = 14,
     /// Slices of single rows in a sweep.
     Slices = 15,
+    /// Scales of single rows in a sweep.
+    Scales = 16,
 }
 
 /// The stream of `purpose` and `index` (a pass, a chain) under `seed`.

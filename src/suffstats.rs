@@ -340,6 +340,16 @@ impl Summary {
         Ok(())
     }
 
+    /// Replaces the statistics of a component; requires dense statistics.
+    ///
+    /// # Errors
+    /// [`crate::Error::InvalidArgument`] if the component is unknown.
+    pub fn restate(&mut self, id: ComponentId, statistics: &[f64]) -> Result<()> {
+        let first = position(&self.ids, id)? * self.n_statistics;
+        self.statistics[first..first + self.n_statistics].copy_from_slice(statistics);
+        Ok(())
+    }
+
     /// Returns the summary of the same units with all masses multiplied by `factor`.
     #[must_use]
     pub fn scale(&self, factor: f64) -> Self {

@@ -50,6 +50,7 @@ from stickbreak.model.likelihoods import (
     Gaussian,
     KnownCovarianceGaussian,
     SphericalGaussian,
+    StudentT,
     ZeroMeanGaussian,
 )
 from stickbreak.model.mixture import Mixture
@@ -158,6 +159,7 @@ __all__ = [
     "StickbreakError",
     "Stochastic",
     "StopReason",
+    "StudentT",
     "Support",
     "SupportWarning",
     "TopicFit",

@@ -209,6 +209,7 @@ GOOD: dict[str, Maker] = {
     "resolution": _one_of(None, 0.0, [0.1, 0.0]),
     "scale": lambda rng: None if rng.random() < 0.3 else _square(rng),
     "shape": _one_of(None, 1.5, 2.0),
+    "tail_dof": _one_of(None, 3.0, 1, 1000),
     "dispersion": _one_of(None, 3.0, [0.5, 2.0]),
     "successes": _one_of(None, 1.0, [0.5, 2.0]),
     "truncation": _one_of("nested", "tail"),

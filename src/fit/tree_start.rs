@@ -58,7 +58,10 @@ impl<F: Scalar> Prepared<'_, F> {
         let rows = SeenRows { rows: self.job.rows, coordinates: &self.grounds.coordinates };
         let specification = &self.grounds.specification;
         let is_small = self.n_rows <= MOST && self.model.likelihood.dimension() <= MOST_COLUMNS;
-        let is_plain = rows.weights().is_none() && !rows.is_sparse() && !specification.missing;
+        let is_plain = self.model.likelihood.urn().is_some()
+            && rows.weights().is_none()
+            && !rows.is_sparse()
+            && !specification.missing;
         let (Some(estimated), true) = (&specification.estimated, is_small && is_plain) else { return Ok(None) };
         let Ok(process) = specification.partitions() else { return Ok(None) };
         let all: Vec<u32> = (0..self.n_rows as u32).collect();

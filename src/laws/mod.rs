@@ -3,11 +3,13 @@
 mod column;
 mod elliptical;
 mod mixture;
+mod scaled;
 
 pub(crate) use column::count;
 pub use column::{ColumnLaw, mixed_count};
 pub use elliptical::Elliptical;
 pub use mixture::MixtureLaw;
+pub use scaled::ScaledLaw;
 
 use crate::error::Result;
 use crate::rng::Generator;
@@ -17,6 +19,8 @@ use crate::rng::Generator;
 pub enum Law {
     /// A joint normal or Student t distribution of all columns.
     Joint(Elliptical),
+    /// The same with a scale that is not known.
+    Scaled(ScaledLaw),
     /// Independent columns, (D,).
     Columns(Vec<ColumnLaw>),
     /// Independent blocks of columns, each with the positions of its columns. A block may be empty.
@@ -28,6 +32,7 @@ impl Law {
     pub fn n_columns(&self) -> usize {
         match self {
             Self::Joint(joint) => joint.place().len(),
+            Self::Scaled(scaled) => scaled.place().len(),
             Self::Columns(columns) => columns.len(),
             Self::Blocks(blocks) => blocks.iter().map(|(columns, _)| columns.len()).sum(),
         }
@@ -37,6 +42,7 @@ impl Law {
     pub fn log_density(&self, row: &[f64], space: &mut Vec<f64>) -> f64 {
         match self {
             Self::Joint(joint) => joint.log_density(row, space),
+            Self::Scaled(scaled) => scaled.log_density(row, space),
             Self::Columns(columns) => columns.iter().zip(row).map(|(column, &x)| column.log_density(x)).sum(),
             Self::Blocks(blocks) => {
                 let of = |(columns, law): &(Vec<usize>, Self)| {
@@ -55,6 +61,7 @@ impl Law {
     pub fn marginal(&self, columns: &[usize]) -> Result<Self> {
         Ok(match self {
             Self::Joint(joint) => Self::Joint(joint.marginal(columns)?),
+            Self::Scaled(scaled) => Self::Scaled(scaled.marginal(columns)?),
             Self::Columns(all) => Self::Columns(columns.iter().map(|&j| all[j].clone()).collect()),
             Self::Blocks(blocks) => {
                 let mut all = Vec::new();
@@ -75,6 +82,10 @@ impl Law {
             Self::Joint(joint) => {
                 let (log_density, rest) = joint.conditional(others, given, values)?;
                 (log_density, Self::Joint(rest))
+            }
+            Self::Scaled(scaled) => {
+                let (log_density, rest) = scaled.conditional(others, given, values)?;
+                (log_density, Self::Scaled(rest))
             }
             Self::Columns(all) => {
                 let log_density = given.iter().zip(values).map(|(&j, &x)| all[j].log_density(x)).sum();
@@ -105,6 +116,7 @@ impl Law {
     pub fn mean(&self) -> Vec<f64> {
         match self {
             Self::Joint(joint) => joint.place().to_vec(),
+            Self::Scaled(scaled) => scaled.place().to_vec(),
             Self::Columns(columns) => columns.iter().map(ColumnLaw::mean).collect(),
             Self::Blocks(blocks) => {
                 let mut all = vec![0.0; self.n_columns()];
@@ -120,6 +132,7 @@ impl Law {
     pub fn covariance(&self) -> Vec<f64> {
         match self {
             Self::Joint(joint) => joint.covariance(),
+            Self::Scaled(scaled) => scaled.covariance(),
             Self::Columns(columns) => {
                 let d = columns.len();
                 let mut full = vec![0.0; d * d];
@@ -146,6 +159,7 @@ impl Law {
     pub fn in_units(self, units: &[f64]) -> Self {
         match self {
             Self::Joint(joint) => Self::Joint(joint.in_units(units)),
+            Self::Scaled(scaled) => Self::Scaled(scaled.in_units(units)),
             Self::Columns(columns) => {
                 Self::Columns(columns.into_iter().zip(units).map(|(column, &unit)| column.in_units(unit)).collect())
             }
@@ -166,6 +180,7 @@ impl Law {
     pub fn draw(&self, row: &mut [f64], generator: &mut Generator) -> Result<()> {
         match self {
             Self::Joint(joint) => joint.draw(row, generator),
+            Self::Scaled(scaled) => scaled.draw(row, generator),
             Self::Columns(columns) => {
                 for (to, column) in row.iter_mut().zip(columns) {
                     *to = column.draw(generator)?;

@@ -3,6 +3,7 @@
 //! Statistics are concatenated; scores, marginals and evidence are sums. Where values may be missing, a block whose
 //! likelihood leaves out none may lack all of its columns in a row; its rows are then counted.
 
+mod completing;
 mod evidence;
 mod rows;
 mod scores;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 
 use crate::data::{Allowed, Demands, Domain, Moments, Needs, RowBlock, Sought};
 use crate::error::{Error, Result};
+use crate::likelihood::columns::completing::add_blocks;
 use crate::likelihood::layout::{self, BLOCKS, KEPT, Member};
 use crate::likelihood::{
     self as likelihoods, Conjugate, Emissions, Evidence, Frame, FromParameters, Imputation, Laws, Likelihood,
@@ -21,7 +23,6 @@ use crate::likelihood::{
 };
 use crate::parameters::{Parameters, Value};
 use crate::registry::{Entry, Feature, Support};
-use crate::scoring::gather;
 use crate::simd::{Lines, Scalar};
 use crate::suffstats::Sufficient;
 
@@ -55,9 +56,15 @@ impl OfAnyScalar {
 struct ColumnBlock {
     /// Says how its parameters are named.
     member: Member,
+    place: Place,
+    likelihood: OfAnyScalar,
+}
+
+/// Where a block is.
+#[derive(Debug, Clone)]
+struct Place {
     /// Its columns among those that the model sees.
     columns: Vec<usize>,
-    likelihood: OfAnyScalar,
     /// Its own statistics.
     statistics: Range<usize>,
     /// The statistic that counts the rows that do not lack it, if a row may.
@@ -71,8 +78,8 @@ impl ColumnBlock {
 
     /// Count and statistics of a component for this block.
     fn of<'a>(&self, component: Sufficient<'a>) -> Sufficient<'a> {
-        let count = self.present.map_or(component.count, |present| component.statistics[present]);
-        Sufficient { count, statistics: &component.statistics[self.statistics.clone()] }
+        let count = self.place.present.map_or(component.count, |present| component.statistics[present]);
+        Sufficient { count, statistics: &component.statistics[self.place.statistics.clone()] }
     }
 
     fn of_all<'a>(&self, components: &[Sufficient<'a>]) -> Vec<Sufficient<'a>> {
@@ -81,12 +88,12 @@ impl ColumnBlock {
 
     /// Whether a row has this block.
     fn is_in<F: Scalar>(&self, row: &[F]) -> bool {
-        self.present.is_none() || !row[self.columns[0]].is_nan()
+        self.place.present.is_none() || !row[self.place.columns[0]].is_nan()
     }
 
     /// Its values of a vector with one for each column.
     fn values(&self, all: &[f64]) -> Vec<f64> {
-        self.columns.iter().map(|&column| all[column]).collect()
+        self.place.columns.iter().map(|&column| all[column]).collect()
     }
 }
 
@@ -116,7 +123,7 @@ impl Columns {
     /// The only block, if it has all columns in their order and no row may lack it.
     fn only(&self) -> Option<&ColumnBlock> {
         match &self.blocks[..] {
-            [only] if only.present.is_none() && only.columns.is_sorted() => Some(only),
+            [only] if only.place.present.is_none() && only.place.columns.is_sorted() => Some(only),
             _ => None,
         }
     }
@@ -207,7 +214,7 @@ impl FromParameters for Columns {
             let first = n_statistics + usize::from(present.is_some());
             n_statistics = first + likelihood.wide.n_statistics();
             let statistics = first..n_statistics;
-            blocks.push(ColumnBlock { member, columns, likelihood, statistics, present });
+            blocks.push(ColumnBlock { member, place: Place { columns, statistics, present }, likelihood });
         }
         Ok(Self { origin, n_statistics, blocks })
     }
@@ -235,29 +242,14 @@ impl Conjugate for Columns {
         if let Some(only) = self.only() {
             return only.conjugate().accumulate(rows, weights, statistics, space);
         }
-        let (rows, d) = (rows.dense(), self.origin.len());
-        let (mut own_rows, mut own_weights) = (Vec::new(), Vec::new());
-        for block in &self.blocks {
-            gather(&block.columns, rows, d, &mut own_rows);
-            let Some(present) = block.present else {
-                let own = &mut statistics[block.statistics.clone()];
-                block.conjugate().accumulate(RowBlock::Dense(&own_rows), weights, own, space);
-                continue;
-            };
-            own_weights.clear();
-            let mut n = 0;
-            for (row, weight) in weights.iter().enumerate() {
-                if !own_rows[row * block.columns.len()].is_nan() {
-                    let size = block.columns.len();
-                    own_rows.copy_within(row * size..(row + 1) * size, n * size);
-                    own_weights.push(*weight);
-                    n += 1;
-                }
-            }
-            statistics[present] += own_weights.iter().sum::<f64>();
-            let rows = RowBlock::Dense(&own_rows[..n * block.columns.len()]);
-            block.conjugate().accumulate(rows, &own_weights, &mut statistics[block.statistics.clone()], space);
-        }
+        let (rows, places) = (rows.dense(), self.blocks.iter().map(|block| &block.place));
+        add_blocks(places, self.origin.len(), rows, weights, statistics, |index, rows, weights, _, own| {
+            self.blocks[index].conjugate().accumulate(RowBlock::Dense(rows), weights, own, space);
+        });
+    }
+
+    fn completes(&self) -> bool {
+        self.blocks.iter().any(|block| block.conjugate().completes())
     }
 
     fn squares(&self) -> Range<usize> {
@@ -297,7 +289,7 @@ impl Conjugate for Columns {
         let mut all = component.statistics.to_vec();
         for block in &self.blocks {
             let own = block.conjugate().rebase(block.of(component), &block.values(origin))?;
-            all[block.statistics.clone()].copy_from_slice(&own);
+            all[block.place.statistics.clone()].copy_from_slice(&own);
         }
         Ok(all)
     }

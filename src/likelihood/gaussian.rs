@@ -9,7 +9,7 @@ use crate::likelihood::wishart::{
     scales, survives_beside,
 };
 use crate::likelihood::{Frame, FromParameters};
-use crate::linalg::unpack_lower;
+use crate::linalg::{packed_len, unpack_lower};
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::registry::{
     DefaultValue, Entry, Feature, Measure, Measured, PRIOR, Parameter, ParameterKind, RESOLUTION, Range, Support,
@@ -173,7 +173,7 @@ impl NormalWishartModel for Gaussian {
         let average: Vec<f64> = sums.iter().map(|s| s / n).collect();
         let away: Vec<f64> = average.iter().zip(&self.prior.mean).map(|(x, m)| x - m).collect();
         let mean = self.prior.mean.iter().zip(&away).map(|(m, a)| m + n / kappa * a).collect();
-        let mut scale = unpack_lower(d, packed);
+        let mut scale = unpack_lower(d, &packed[..packed_len(d)]);
         for j in 0..d {
             let below = j * (d + 1)..(j + 1) * d;
             let (squares, prior) = (&mut scale[below.clone()], &self.scale[below]);
@@ -189,7 +189,7 @@ impl NormalWishartModel for Gaussian {
         let (n, d) = (component.count, self.origin.len());
         let (sums, packed) = component.statistics.split_at(d);
         let mean: Vec<f64> = sums.iter().map(|s| s / n).collect();
-        let mut scatter = unpack_lower(d, packed);
+        let mut scatter = unpack_lower(d, &packed[..packed_len(d)]);
         for j in 0..d {
             for i in j..d {
                 scatter[j * d + i] -= n * mean[i] * mean[j];

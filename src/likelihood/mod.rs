@@ -23,6 +23,7 @@ mod resolution;
 mod ridge;
 mod scores;
 mod spherical_gaussian;
+mod student_t;
 mod units;
 mod urn;
 mod wishart;
@@ -58,6 +59,7 @@ pub use negative_binomial::NegativeBinomial;
 pub use poisson::Poisson;
 pub use scores::{Density, Estimate, Scores};
 pub use spherical_gaussian::SphericalGaussian;
+pub use student_t::StudentT;
 pub use units::{components_of_data, fills_directions, in_coordinates, log_jacobian, of_data};
 pub use urn::{Eight, Urn, add_row};
 pub use zero_mean_gaussian::ZeroMeanGaussian;
@@ -178,6 +180,14 @@ pub trait Conjugate: Debug + Send + Sync {
     fn rebase(&self, component: Sufficient<'_>, _origin: &[f64]) -> Result<Vec<f64>> {
         Ok(component.statistics.to_vec())
     }
+    /// Whether the statistics of a row depend on the component that it is under, because a part of the row is not seen.
+    fn completes(&self) -> bool {
+        false
+    }
+    /// The mean of the rows of an average component, relative to the origin, if it is not the first of its statistics.
+    fn centre(&self, _average: Sufficient<'_>) -> Option<Vec<f64>> {
+        None
+    }
     /// Refuses statistics that no rows can have, beyond what rounding explains. Files may hold such statistics.
     ///
     /// # Errors
@@ -282,6 +292,7 @@ registry!(
     NegativeBinomial,
     Poisson,
     SphericalGaussian,
+    StudentT,
     ZeroMeanGaussian,
 );
 
@@ -370,6 +381,24 @@ pub fn check_closed(name: &str, given: &Parameters) -> Result<()> {
     members(name, given)?.iter().try_for_each(|member| check_one_closed(member.entry, &member.parameters(given)))
 }
 
+/// As [`check_closed`], of partitions: with a part of each row unseen, rows cannot join and leave clusters one by one.
+/// `allowed`: what can be used instead, besides another likelihood.
+///
+/// # Errors
+/// As [`check_closed`].
+pub fn check_urns(name: &str, given: &Parameters, allowed: &str) -> Result<()> {
+    check_closed(name, given)?;
+    let hidden = members(name, given)?.into_iter().find(|member| member.entry.support(Feature::Hidden).is_some());
+    match hidden {
+        Some(member) => {
+            let reason = "its clusters have no closed marginal likelihood";
+            let allowed = format!("{allowed}a likelihood such as Gaussian");
+            Err(Error::not_supported("likelihood", member.entry.name, reason, allowed))
+        }
+        None => Ok(()),
+    }
+}
+
 fn check_one_closed(entry: &Entry, given: &Parameters) -> Result<()> {
     let (name, reason) = (entry.name, "it has no closed marginal likelihood");
     match entry.support(Feature::Moves).map(|support| support.unless) {
@@ -456,7 +485,9 @@ mod tests {
                 let likelihood = built(entry, chosen);
                 let moves = entry.support(Feature::Moves).is_some_and(|support| !support.fails(chosen));
                 assert_eq!(moves, likelihood.check_marginal().is_ok(), "{} {chosen:?}", entry.name);
-                assert_eq!(moves, likelihood.urn().is_some(), "{} {chosen:?}", entry.name);
+                let hidden = entry.support(Feature::Hidden).is_some();
+                assert_eq!(hidden, likelihood.completes(), "{}", entry.name);
+                assert_eq!(moves && !hidden, likelihood.urn().is_some(), "{} {chosen:?}", entry.name);
             }
         }
     }

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::local_step::gather::Gather;
 use crate::local_step::order::{Order, Places};
 use crate::local_step::pairs::Pairs;
-use crate::local_step::{BLOCK, Keep, LocalStep, Read, Units};
+use crate::local_step::{BLOCK, Keep, LocalStep, Read, Statistics, Units};
 use crate::parallel::{blocks, for_each, map, try_map_with};
 use crate::responsibilities::Responsibilities;
 use crate::simd::{Instructions, Scalar, sum};
@@ -126,6 +126,7 @@ fn sum_piece<F: Scalar>(
     let by_non_zeros = step.sums_by_non_zeros(chunk.units);
     work.sums.reserve(step.likelihood.n_statistics());
     let masses = pairs.masses.as_deref();
+    let of = Statistics { likelihood: step.likelihood, completing: step.assign.completing(), component };
     for range in blocks(piece.len(), GATHERED) {
         let range = piece.start + range.start..piece.start + range.end;
         let PieceSpace { rows, values, weights, entropies, gather, sums } = work;
@@ -134,7 +135,7 @@ fn sum_piece<F: Scalar>(
         total.count += count;
         total.entropy += entropy;
         let read = Read { units: &chunk.order.units, block: chunk.rows, places: rows };
-        chunk.units.add_statistics(step.likelihood, read, weights, sums.all(), gather);
+        chunk.units.add_statistics(of, read, weights, sums.all(), gather);
         if by_non_zeros {
             sums.mark(gather.columns());
         }

@@ -5,7 +5,7 @@ use crate::data::RowBlock;
 use crate::error::{Error, Result};
 use crate::local_step::{Space, Units};
 use crate::responsibilities::{TopL, no_finite_weight};
-use crate::scoring::{Block, PairBounds, Scorer};
+use crate::scoring::{Block, Completing, PairBounds, Scorer};
 use crate::simd::Scalar;
 
 /// Output for the responsibilities of one block.
@@ -49,6 +49,12 @@ pub trait Assign<F: Scalar>: Sync {
     /// Whether the first responsibility of every unit is the largest, and zeros come last.
     fn is_compact(&self) -> bool {
         false
+    }
+
+    /// Completes rows under the components that they are assigned to. Otherwise their statistics are those of the base
+    /// measure, if a part of them is not seen.
+    fn completing(&self) -> Option<&dyn Completing> {
+        None
     }
 
     /// Fills in a block of `listed` units, whose centred values are `rows`.
@@ -119,6 +125,10 @@ impl<F: Scalar> Assign<F> for ByScore<'_, F> {
         TopL::<F>::is_compact(self.width, self.scorer.n_components(), self.margin)
     }
 
+    fn completing(&self) -> Option<&dyn Completing> {
+        self.scorer.completing()
+    }
+
     fn assign(
         &self,
         units: &dyn Units<F>,
@@ -162,6 +172,10 @@ impl<F: Scalar> Assign<F> for OfShares<'_, F> {
 
     fn is_compact(&self) -> bool {
         self.deal.is_compact()
+    }
+
+    fn completing(&self) -> Option<&dyn Completing> {
+        self.deal.completing()
     }
 
     fn assign(

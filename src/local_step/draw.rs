@@ -9,7 +9,7 @@ use crate::local_step::{Space, Units};
 use crate::parallel::{blocks, map};
 use crate::responsibilities::{DrawBlock, DrawSpace, far};
 use crate::rng::chance;
-use crate::scoring::{Block, Scorer};
+use crate::scoring::{Block, Completing, Scorer};
 
 /// Number of rows whose slices one task looks at.
 const LOOKED_AT: usize = 1 << 14;
@@ -97,6 +97,10 @@ impl Assign<f64> for ByDraw<'_> {
 
     fn is_compact(&self) -> bool {
         true
+    }
+
+    fn completing(&self) -> Option<&dyn Completing> {
+        self.scorer.completing()
     }
 
     fn assign(

@@ -52,7 +52,7 @@ use order::{Order, Places};
 use pairs::Sorting;
 pub use state::LocalState;
 pub use tap::{Chunk, OwnOrder, Tap};
-pub use units::{Read, Units};
+pub use units::{Read, Statistics, Units};
 pub use words::DocumentWords;
 
 /// Number of rows scored together. They and one band of products fit in the second-level cache.

@@ -5,7 +5,7 @@ use crate::data::{RowBlock, RowUnits, Sample, SparseRows};
 use crate::likelihood::Likelihood;
 use crate::local_step::gather::Gather;
 use crate::responsibilities::TopL;
-use crate::scoring::{Block, PairBounds, Scorer, Scratch};
+use crate::scoring::{Block, Completing, Incomplete, PairBounds, Scorer, Scratch};
 use crate::simd::Scalar;
 
 /// Weighted units with sufficient statistics. Units form groups that a visit never splits; a row is a group of its own.
@@ -65,17 +65,24 @@ pub trait Units<F: Scalar>: Sync {
         scorer.score_rows(block, bounds, sink, scratch);
     }
 
-    /// Adds weights times the mean statistics of units.
+    /// Adds weights times the mean statistics of units of one component.
     fn add_statistics(
         &self,
-        likelihood: &dyn Likelihood<F>,
+        of: Statistics<'_, F>,
         read: Read<'_, F>,
         weights: &[f64],
         statistics: &mut [f64],
         gather: &mut Gather,
     ) {
         let (rows, space) = gather.gather(read.block, self.dimension(), read.places);
-        likelihood.accumulate(rows, weights, statistics, space);
+        match of.completing {
+            Some(completing) => {
+                let number = |place: usize| self.row_number(read.units[read.places[place] as usize] as usize);
+                let rows = Incomplete { values: rows, weights, number: &number };
+                completing.accumulate(of.component, rows, statistics, space);
+            }
+            None => of.likelihood.accumulate(rows, weights, statistics, space),
+        }
     }
 
     /// Adds the terms that depend on a unit alone, which scorers may omit, to one value for each listed unit, nats.
@@ -100,6 +107,17 @@ pub trait Units<F: Scalar>: Sync {
         self.copy_into(list, sample);
         vec![1; list.len()]
     }
+}
+
+/// What defines the statistics of units of a component.
+#[derive(Clone, Copy)]
+pub struct Statistics<'a, F: Scalar> {
+    /// The likelihood.
+    pub likelihood: &'a dyn Likelihood<F>,
+    /// Completes rows under the component, if a part of them is not seen.
+    pub completing: Option<&'a dyn Completing>,
+    /// The component.
+    pub component: usize,
 }
 
 /// Units whose rows have been read.

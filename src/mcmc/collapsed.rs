@@ -4,11 +4,13 @@
 use std::fmt::Debug;
 
 use crate::error::{Error, Result};
+use crate::likelihood;
 use crate::mcmc::clusters::n_distinct;
 use crate::mcmc::learned_base::traced;
 use crate::mcmc::samplers::{Chain, Chains, Setup, is_sound};
 use crate::mcmc::tree_guided::is_forest;
 use crate::mcmc::{ChainState, Info, Sampler, Target, Turn};
+use crate::model::{Named, Specification};
 use crate::parallel::Cancel;
 use crate::process::Hyperparameters;
 use crate::rng::Generator;
@@ -49,6 +51,13 @@ pub trait Collapsed: Debug + Send + Sync {
 impl<S: Collapsed> Sampler for S {
     fn check(&self, n_rows: usize) -> Result<()> {
         Collapsed::check(self, n_rows)
+    }
+
+    /// Rows join and leave clusters one by one, or cluster by cluster.
+    fn check_model(&self, specification: &Specification) -> Result<()> {
+        let Named { name, parameters } = &specification.likelihood;
+        likelihood::check_urns(name, parameters, "BlockedGibbs() or Slice(), or ")?;
+        specification.law().map(|_| ())
     }
 
     fn chains<'a>(&'a mut self, setup: Setup<'a>) -> Result<Box<dyn Chains + 'a>> {

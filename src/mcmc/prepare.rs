@@ -22,7 +22,7 @@ use crate::simd::Scalar;
 /// [`Error::NotSupported`]; as [`Specification::law`].
 pub fn check_model(specification: &Specification) -> Result<LabelLaw> {
     let Named { name, parameters } = &specification.likelihood;
-    likelihood::check_closed(name, parameters)?;
+    likelihood::check_urns(name, parameters, "")?;
     specification.law()
 }
 
@@ -33,7 +33,9 @@ impl Grounds {
     /// [`Error::InvalidArgument`] and [`Error::NotSupported`] for inconsistent rows or parameters;
     /// [`Error::Cancelled`].
     pub fn for_sampler<F: Scalar>(specification: &Specification, rows: &dyn Rows<F>, cancel: &Cancel) -> Result<Self> {
-        check_model(specification)?;
+        let Named { name, parameters } = &specification.likelihood;
+        likelihood::check_closed(name, parameters)?;
+        specification.law()?;
         let n = rows.n_rows();
         if n == 0 || u32::try_from(n).is_err() {
             return Err(Error::invalid("data", format!("{n} rows"), "from 1 to 4294967294 rows"));

@@ -8,8 +8,10 @@ use serde::{Deserialize, Serialize};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::grounds::Grounds;
+use crate::likelihood;
 use crate::mcmc::Start;
 use crate::mcmc::learned_base::{LearnedBase, traced};
+use crate::model::{Named, Specification};
 use crate::parallel::Cancel;
 use crate::process::{Hyperparameters, ProcessState};
 use crate::registry::{DefaultValue, Parameter, ParameterKind};
@@ -72,6 +74,16 @@ pub trait Sampler: Debug + Send + Sync {
     /// # Errors
     /// [`Error::InvalidArgument`] naming the parameter.
     fn check(&self, n_rows: usize) -> Result<()>;
+
+    /// Refuses a model that it does not sample, before any rows are read.
+    ///
+    /// # Errors
+    /// [`Error::NotSupported`] naming the part.
+    fn check_model(&self, specification: &Specification) -> Result<()> {
+        let Named { name, parameters } = &specification.likelihood;
+        likelihood::check_closed(name, parameters)?;
+        specification.law().map(|_| ())
+    }
 
     /// Builds what all its chains share.
     ///

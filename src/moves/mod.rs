@@ -20,6 +20,7 @@ mod deal;
 mod finder;
 mod gaps;
 mod growth;
+mod joined;
 mod judge;
 mod kinds;
 mod look;
@@ -39,6 +40,7 @@ mod seen;
 mod settling;
 mod starts;
 mod state;
+mod transfer;
 mod weighing;
 
 use std::borrow::Cow;

@@ -107,6 +107,8 @@ fn centre<F: Scalar>(likelihood: &dyn Likelihood<F>, average: Sufficient<'_>) ->
     let n_linear = average.statistics.len() - squares.len();
     let (mean, spread) = if n_linear == 0 {
         (vec![0.0; d], average.statistics.to_vec())
+    } else if let Some(mean) = likelihood.centre(average) {
+        (mean, Vec::new())
     } else if n_linear == d {
         (average.statistics[..d].to_vec(), Vec::new())
     } else {

@@ -24,7 +24,7 @@ use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
 /// Number of iterations of local and global steps over the rows of the component.
-const TURNS: usize = 2;
+pub(super) const TURNS: usize = 2;
 /// Maximum rounding error of the sum of a row's responsibilities.
 const ROUNDING: f64 = 1e-12;
 /// Maximum number of rows that may have a responsibility for the component.
@@ -93,7 +93,7 @@ impl RowCopies {
     }
 
     /// The classes of listed rows; none if rows have no classes.
-    fn classes_of(&self, list: &[usize]) -> impl Iterator<Item = Class> {
+    pub(super) fn classes_of(&self, list: &[usize]) -> impl Iterator<Item = Class> {
         list.iter().filter_map(|&row| self.classes.get(row).copied())
     }
 
@@ -133,6 +133,8 @@ pub(super) struct Deletion {
     dealt: RowShares,
     /// Gain, nats.
     pub gain: f64,
+    /// The components under which rows are given away, if nothing can be taken back.
+    under: Option<Globals>,
 }
 
 /// Summaries without the component, and the rows' new responsibilities.
@@ -157,6 +159,9 @@ impl<F: Scalar> Refit<'_, F> {
         if n_rows > MAX_ROWS {
             return Ok(Trial::TooManyRows);
         }
+        if self.model.likelihood.completes() {
+            return self.try_transfer(total, gone, copies, lists);
+        }
         let listed = || copies.iter().zip(&lists);
         let mut rows = Sample::default();
         listed().for_each(|(piece, list)| rows.extend_from(&piece.rows, list));
@@ -178,7 +183,27 @@ impl<F: Scalar> Refit<'_, F> {
             None => return Ok(Trial::NoGain),
         };
         let dealt = after.pairs.by_row(&after.total.ids);
-        Ok(Trial::Gain(Box::new(Deletion { gone, lists, dealt, gain })))
+        Ok(Trial::Gain(Box::new(Deletion { gone, lists, dealt, gain, under: None })))
+    }
+
+    /// As [`Refit::try_without`], if nothing can be taken back.
+    fn try_transfer(
+        &self,
+        total: &Summary,
+        gone: ComponentId,
+        copies: &[RowCopies],
+        lists: Vec<Vec<usize>>,
+    ) -> Result<Trial> {
+        let trial = || {
+            let (after, transfer) = self.transferred(total, gone, copies, &lists)?;
+            let nothing = Summary::empty(total.ids.clone(), total.n_statistics, false);
+            Ok((change(self.judge, total, &after, &nothing, gone)?, transfer))
+        };
+        let Some((gain, transfer)) = tried(trial())? else { return Ok(Trial::NoGain) };
+        let is_empty = lists.iter().all(Vec::is_empty);
+        let Some(gain) = gain.or(is_empty.then_some(0.0)) else { return Ok(Trial::NoGain) };
+        let (dealt, under) = (transfer.dealt, Some(transfer.globals));
+        Ok(Trial::Gain(Box::new(Deletion { gone, lists, dealt, gain, under })))
     }
 
     /// Reassigns rows with their classes, whose current contribution is `taken`, to the other components.
@@ -237,24 +262,30 @@ impl<F: Scalar> Refit<'_, F> {
         deletion: &Deletion,
         copies: &mut [RowCopies],
     ) -> Result<()> {
-        let Deletion { gone, lists, dealt, .. } = deletion;
+        let Deletion { gone, lists, dealt, under, .. } = deletion;
         let (ids, places) = (memo.total().ids.clone(), places(memo.total()));
         let mut pieces: Vec<(&mut RowCopies, &Vec<usize>)> =
             copies.iter_mut().zip(lists).filter(|(_, list)| !list.is_empty()).collect();
         let mut first = 0;
         for of_batch in pieces.chunk_by_mut(|a, b| a.0.batch == b.0.batch) {
-            let mut rows = Sample::default();
-            for (piece, list) in &*of_batch {
-                rows.extend_from(&piece.rows, list);
-            }
-            let units = units_of(self.model.likelihood.as_ref(), &rows);
-            let sum = |pairs: &RowPairs| self.sum(units.as_ref(), &ids, &pairs.assign(), None);
-            let before = of_batch.iter().map(|(piece, list)| (&piece.shares, list.iter().copied()));
-            let minus = sum(&RowPairs::of(&before, &places))?;
-            let plus = sum(&RowPairs::of(&std::iter::once((dealt, first..first + rows.len())), &places))?;
             let batch = of_batch[0].0.batch as usize;
-            memo.amend(batch, &minus.scale(-1.0))?;
-            memo.amend(batch, &plus)?;
+            if let Some(globals) = under {
+                let listed: Vec<(&RowCopies, &[usize])> =
+                    of_batch.iter().map(|(piece, list)| (&**piece, list.as_slice())).collect();
+                memo.amend(batch, &self.given(globals, *gone, &listed)?.given)?;
+            } else {
+                let mut rows = Sample::default();
+                for (piece, list) in &*of_batch {
+                    rows.extend_from(&piece.rows, list);
+                }
+                let units = units_of(self.model.likelihood.as_ref(), &rows);
+                let sum = |pairs: &RowPairs| self.sum(units.as_ref(), &ids, &pairs.assign(), None);
+                let before = of_batch.iter().map(|(piece, list)| (&piece.shares, list.iter().copied()));
+                let minus = sum(&RowPairs::of(&before, &places))?;
+                let plus = sum(&RowPairs::of(&std::iter::once((dealt, first..first + rows.len())), &places))?;
+                memo.amend(batch, &minus.scale(-1.0))?;
+                memo.amend(batch, &plus)?;
+            }
             for (piece, list) in of_batch {
                 piece.shares.replace(list, dealt, first);
                 first += list.len();
@@ -267,7 +298,7 @@ impl<F: Scalar> Refit<'_, F> {
     }
 
     /// The contribution of rows to components. Masses and base measures are left out, because they do not change.
-    fn sum(
+    pub(super) fn sum(
         &self,
         units: &dyn Units<F>,
         ids: &[ComponentId],

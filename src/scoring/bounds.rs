@@ -82,6 +82,12 @@ pub struct Scan {
     slopes: Vec<f32>,
     intercepts: Vec<f32>,
     constants: Vec<f32>,
+    /// The largest constant and half the exponent, if log weights are those of Student t distributions.
+    tail: Option<(f64, f64)>,
+    /// For Student t distributions: `exp((constant - largest) / half)`; and half the squared residuals that may reach
+    /// the threshold of the last row.
+    factors: Vec<f32>,
+    limits: Vec<f32>,
     /// Factor from a squared number of steps to half a squared residual, nats.
     half: f32,
     /// Whether each component must be computed for the last row.
@@ -89,8 +95,9 @@ pub struct Scan {
 }
 
 impl Scan {
-    /// Prepares a scan for components whose log weights have these constants.
-    pub fn reset<F: Scalar>(&mut self, drifts: &[Drift], constants: &[F], reaches: &[Reach]) {
+    /// Prepares a scan for components whose log weights have these constants. `exponent`: half the exponent of Student
+    /// t distributions.
+    pub fn reset<F: Scalar>(&mut self, drifts: &[Drift], constants: &[F], reaches: &[Reach], exponent: Option<f64>) {
         let n = drifts.len().next_multiple_of(8);
         let fill = |to: &mut Vec<f32>, from: &mut dyn Iterator<Item = f32>, rest: f32| {
             to.clear();
@@ -109,6 +116,13 @@ impl Scan {
             if c.is_finite() { c + 4.0 * ROUNDING * c.abs() } else { f32::INFINITY }
         };
         fill(&mut self.constants, &mut constants.iter().map(constant), f32::NEG_INFINITY);
+        let largest = constants.iter().fold(f64::NEG_INFINITY, |largest, c| largest.max(c.to_f64()));
+        self.tail = exponent.map(|half| (largest, half));
+        if let Some(half) = exponent {
+            let factor = |c: &F| ((c.to_f64() - largest) / half).exp() as f32 * up;
+            fill(&mut self.factors, &mut constants.iter().map(factor), 0.0);
+            self.limits.resize(n, 0.0);
+        }
     }
 
     /// Lowers the bounds of one row of length `length` by the drifts, and returns for each component, padded to a
@@ -118,16 +132,29 @@ impl Scan {
         let n = values.len();
         self.alive.resize(self.constants.len(), 0);
         let least = least - 4.0 * ROUNDING * least.abs();
+        let (limits, least) = match self.tail {
+            None => (&self.constants, least),
+            Some((largest, half)) => {
+                // A squared residual q may reach the threshold if 1 + q <= exp((constant - threshold) / half).
+                let most = ((largest - f64::from(least)) / half).exp() as f32 * (1.0 + 4.0 * ROUNDING);
+                for (limit, factor) in self.limits.iter_mut().zip(&self.factors) {
+                    *limit = 0.5 * ((factor * most) * (1.0 + 4.0 * ROUNDING) - 1.0);
+                }
+                (&self.limits, 0.0)
+            }
+        };
         let half = self.half;
         let moves = self.contractions[..n].iter().zip(&self.displacements[..n]);
-        let terms = self.slopes[..n].iter().zip(&self.intercepts[..n]).zip(&self.constants[..n]);
-        for (((alive, value), (contraction, displacement)), ((slope, intercept), constant)) in
+        let terms = self.slopes[..n].iter().zip(&self.intercepts[..n]).zip(&limits[..n]);
+        for (((alive, value), (contraction, displacement)), ((slope, intercept), limit)) in
             self.alive[..n].iter_mut().zip(values).zip(moves).zip(terms)
         {
             let moved = contraction * f32::from(*value) - displacement;
             let near = moved - (slope * length + intercept);
             let near = if near > 0.0 { near } else { 0.0 };
-            *alive = u8::from(constant - half * near * near >= least);
+            let most = limit - half * near * near;
+            // An unknown limit excludes nothing.
+            *alive = u8::from(most >= least || most.is_nan());
             *value = whole_steps(moved);
         }
         &self.alive
@@ -164,7 +191,8 @@ mod tests {
             (slope, intercept, length) in (0.0_f32..0.1, 0.0_f32..0.1, 0.0_f32..9.0),
         ) {
             let mut scan = Scan::default();
-            scan.reset(&[Drift { contraction, displacement }], &[constant], &[Reach { slope, intercept, share: 1e-5 }]);
+            let (drift, reach) = (Drift { contraction, displacement }, Reach { slope, intercept, share: 1e-5 });
+            scan.reset(&[drift], &[constant], &[reach], None);
             let mut values = [value];
             let alive = scan.row(&mut values, length, least)[0] == 1;
             let moved = (contraction * f64::from(value) / 128.0 - displacement).max(0.0);
@@ -190,7 +218,7 @@ mod tests {
         let mut scan = Scan::default();
         let drift = Drift { contraction: 1.0, displacement: 0.0 };
         for (constant, reach) in [(0.0, beyond), (-1e300, EXACT), (f64::NAN, EXACT)] {
-            scan.reset(&[drift], &[constant], &[reach]);
+            scan.reset(&[drift], &[constant], &[reach], None);
             assert_eq!(scan.row(&mut [65535], 0.0, 0.0)[0], 1, "{constant} {reach:?}");
         }
     }

@@ -2,11 +2,12 @@
 
 use std::sync::OnceLock;
 
-use pulp::Simd;
+use pulp::{Simd, WithSimd};
 
 use crate::scoring::bounds::Reach;
 use crate::scoring::kernel::{Factors, Wanted, gaussian};
-use crate::scoring::quadratic_form::{Link, Quadratic};
+use crate::scoring::quadratic_form::{Link, Quadratic, student_t, student_t_limit};
+use crate::scoring::scorer::Scratch;
 use crate::simd::{Instructions, Scalar, Vectors};
 
 /// Packed components of the Gaussian family.
@@ -52,7 +53,7 @@ impl<F: Scalar> QuadraticScorer<F> {
         Self {
             factors,
             constants: components.iter().map(|component| F::from_f64(component.constant)).collect(),
-            links: components.iter().map(|component| component.link).collect(),
+            links: components.iter().map(|component| component.link.clone()).collect(),
             reaches: components.iter().map(reach).collect(),
             components,
             precisions: OnceLock::new(),
@@ -64,7 +65,7 @@ impl<F: Scalar> QuadraticScorer<F> {
     #[inline(always)]
     pub(super) fn log_weights<S: Simd>(&self, simd: S, component: usize, lengths: Vectors<S, F>) -> Vectors<S, F> {
         let (constant, mut values) = (self.constants[component], lengths);
-        match self.links[component] {
+        match &self.links[component] {
             Link::Gaussian => {
                 let constant = F::splat(simd, constant);
                 for value in &mut values {
@@ -72,9 +73,14 @@ impl<F: Scalar> QuadraticScorer<F> {
                 }
             }
             Link::StudentT { half } => {
-                let half = F::from_f64(half);
+                let constant = constant.to_f64();
                 for value in bytemuck::cast_slice_mut::<_, F>(&mut values) {
-                    *value = constant - half * value.ln_1p();
+                    *value = F::from_f64(student_t(constant, *half, value.to_f64()));
+                }
+            }
+            Link::Mixed(scales) => {
+                for value in bytemuck::cast_slice_mut::<_, F>(&mut values) {
+                    *value = constant + F::from_f64(scales.log_sum(value.to_f64()));
                 }
             }
         }
@@ -89,10 +95,25 @@ impl<F: Scalar> QuadraticScorer<F> {
         component: usize,
         least: Option<Vectors<S, F>>,
     ) -> Option<Wanted<S, F>> {
-        match (self.links[component], least) {
-            (Link::Gaussian, Some(least)) => {
-                Some(Wanted { constant: F::splat(simd, self.constants[component]), least })
+        let (constant, mut least) = (self.constants[component], least?);
+        match self.links[component] {
+            Link::Gaussian => Some(Wanted { constant: F::splat(simd, constant), least }),
+            Link::StudentT { half } => {
+                let constant = constant.to_f64();
+                for value in bytemuck::cast_slice_mut::<_, F>(&mut least) {
+                    let limit = student_t_limit(constant, half, value.to_f64(), F::EPSILON.to_f64());
+                    *value = F::from_f64(-0.5 * limit);
+                }
+                Some(Wanted { constant: F::splat(simd, F::ZERO), least })
             }
+            Link::Mixed(_) => None,
+        }
+    }
+
+    /// Half the exponent of Student t distributions.
+    pub(super) fn exponent(&self) -> Option<f64> {
+        match self.links.first() {
+            Some(Link::StudentT { half }) => Some(*half),
             _ => None,
         }
     }
@@ -121,9 +142,38 @@ impl<F: Scalar> QuadraticScorer<F> {
     pub(super) fn score_row(&self, component: usize, row: &[F]) -> F {
         let q = self.factors.factor(component).squared_length(|column| row[column]);
         let constant = self.constants[component];
-        match self.links[component] {
+        match &self.links[component] {
             Link::Gaussian => constant - F::from_f64(0.5) * q,
-            Link::StudentT { half } => constant - F::from_f64(half) * q.ln_1p(),
+            Link::StudentT { half } => F::from_f64(student_t(constant.to_f64(), *half, q.to_f64())),
+            Link::Mixed(scales) => constant + F::from_f64(scales.log_sum(q.to_f64())),
+        }
+    }
+
+    /// Writes the squared lengths of rows, (n, D), under a component to `scratch.scores`, (n,).
+    pub fn squared_lengths(&self, component: usize, rows: &[F], scratch: &mut Scratch<F>) {
+        self.factors.instructions().run(SquaredLengths { scorer: self, component, rows, scratch });
+    }
+}
+
+/// [`QuadraticScorer::squared_lengths`], compiled for each instruction set.
+struct SquaredLengths<'a, F> {
+    scorer: &'a QuadraticScorer<F>,
+    component: usize,
+    rows: &'a [F],
+    scratch: &'a mut Scratch<F>,
+}
+
+impl<F: Scalar> WithSimd for SquaredLengths<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { scorer, component, rows, scratch: Scratch { tile, scores, .. } } = self;
+        tile.fill(rows, scorer.factors.dimension());
+        scores.resize(tile.n_padded());
+        let (factor, out) = (scorer.factors.factor(component), bytemuck::cast_slice_mut::<_, Vectors<S, F>>(scores));
+        for (part, out) in out.iter_mut().enumerate() {
+            *out = factor.squared_lengths(simd, tile.part(part), None).0;
         }
     }
 }
@@ -132,9 +182,12 @@ impl<F: Scalar> QuadraticScorer<F> {
 mod tests {
     use proptest::prelude::*;
 
+    use std::sync::Arc;
+
     use super::*;
     use crate::data::RowBlock;
     use crate::responsibilities::{Responsibilities, TopL};
+    use crate::scoring::Scales;
     use crate::scoring::{Block, Drift, NO_LEAD, PairBounds, Scorer, Scratch};
 
     /// The log weight, computed by the plain loops of the definition.
@@ -145,9 +198,13 @@ mod tests {
             let y: f64 = (0..=i).map(|j| component.factor[j * d + i] * (x[j] - component.centre[j])).sum();
             q += (component.scale * y).powi(2);
         }
-        match component.link {
+        match &component.link {
             Link::Gaussian => component.constant - 0.5 * q,
             Link::StudentT { half } => component.constant - half * (1.0 + q).ln(),
+            Link::Mixed(scales) => {
+                let sum = scales.terms.iter().map(|(c, g)| c.exp() * (1.0 + g * q).powf(-scales.half)).sum::<f64>();
+                component.constant + sum.ln()
+            }
         }
     }
 
@@ -157,14 +214,17 @@ mod tests {
             0.5_f64..2.0,
             prop::collection::vec(-2.0_f64..2.0, d),
             -5.0_f64..5.0,
-            prop::option::of(0.5_f64..9.0),
+            prop::option::of((0.5_f64..9.0, any::<bool>())),
         )
             .prop_map(move |(factor, scale, centre, constant, half)| Quadratic {
                 factor,
                 scale,
                 centre,
                 constant,
-                link: half.map_or(Link::Gaussian, |half| Link::StudentT { half }),
+                link: half.map_or(Link::Gaussian, |(half, mixed)| {
+                    let terms = vec![(-0.4, 0.3), (-1.5, 1.2), (-2.5, 7.0)];
+                    if mixed { Link::Mixed(Arc::new(Scales { half, terms })) } else { Link::StudentT { half } }
+                }),
             })
     }
 
@@ -200,6 +260,7 @@ mod tests {
         rows: &'a [f64],
         width: usize,
         margin: f64,
+        link: Link,
     }
 
     impl Bounded<'_> {
@@ -213,7 +274,7 @@ mod tests {
             let rows: Vec<F> = self.rows.iter().map(|&x| F::from_f64(x)).collect();
             let n = rows.len() / d;
             let mut components: Vec<Quadratic> =
-                components.iter().map(|component| Quadratic { link: Link::Gaussian, ..component.clone() }).collect();
+                components.iter().map(|component| Quadratic { link: self.link.clone(), ..component.clone() }).collect();
             // The diagonal is kept away from zero, so that factors can be divided by each other.
             for component in &mut components {
                 component.factor.iter_mut().step_by(d + 1).for_each(|x| *x = 0.2 + x.abs());
@@ -240,7 +301,12 @@ mod tests {
                     let x: Vec<f64> = x.iter().map(|x| x.to_f64()).collect();
                     leads[row] = found.best(row);
                     for (component, &value) in components.iter().zip(&values[row * k..][..k]) {
-                        let length = (2.0 * (component.constant - plain(component, &x))).max(0.0).sqrt();
+                        let fall = component.constant - plain(component, &x);
+                        let square = match self.link {
+                            Link::StudentT { half } => (fall / half).exp_m1(),
+                            _ => 2.0 * fall,
+                        };
+                        let length = square.max(0.0).sqrt();
                         let bound = f64::from(value) / 128.0;
                         prop_assert!(bound <= length * (1.0 + 1e-9) + 1e-7, "{:?}: {} {}", set, bound, length);
                     }
@@ -343,11 +409,13 @@ mod tests {
             margin in 0.0_f64..30.0,
             narrow in any::<bool>(),
             far in prop::sample::select(vec![0.0, 3e3]),
+            tail in prop::option::of(0.5_f64..30.0),
         ) {
             let rows: Vec<f64> = rows.iter().map(|x| x + far).collect();
             let mut components = components;
             components.iter_mut().flat_map(|component| &mut component.centre).for_each(|x| *x += far);
-            let case = Bounded { d, rows: &rows, width: width.min(components.len().max(2) - 1), margin };
+            let link = tail.map_or(Link::Gaussian, |half| Link::StudentT { half });
+            let case = Bounded { d, rows: &rows, width: width.min(components.len().max(2) - 1), margin, link };
             for set in Instructions::available() {
                 if narrow {
                     case.check::<f32>(set, &components, &steps)?;

@@ -32,7 +32,7 @@ impl<F: Scalar> WithSimd for ScoreRows<'_, '_, F> {
         if let Some(bounds) = &mut bounds {
             let n = block.rows.dense().len() / scorer.factors.dimension();
             scratch.lists.measure(block.rows.dense(), scorer.factors.dimension());
-            scratch.scan.reset(bounds.drifts, &scorer.constants, &scorer.reaches);
+            scratch.scan.reset(bounds.drifts, &scorer.constants, &scorer.reaches, scorer.exponent());
             if block.leads.len() == n && !block.leads.contains(&NO_LEAD) && sink.drops() {
                 if scorer.score_bounded(simd, block, bounds, sink, scratch) {
                     return;
@@ -82,7 +82,7 @@ impl<F: Scalar> Scorer<F> for QuadraticScorer<F> {
     fn uses_bounds(&self) -> bool {
         self.row_term.is_none()
             && self.factors.dimension() >= COLUMNS_FOR_BOUNDS
-            && self.links.iter().all(|link| *link == Link::Gaussian)
+            && self.links.iter().all(|link| *link == self.links[0] && !matches!(link, Link::Mixed(_)))
     }
 
     fn drift_since(&self, earlier: &dyn Scorer<F>, was: usize, component: usize) -> Drift {

@@ -273,8 +273,31 @@ pub trait Scorer<F: Scalar>: Send + Sync {
         Drift::ANY
     }
 
+    /// Completes rows, if their statistics depend on the component that they are under.
+    fn completing(&self) -> Option<&dyn Completing> {
+        None
+    }
+
     /// This value as [`Any`].
     fn as_any(&self) -> &dyn Any;
+}
+
+/// Adds up expected statistics of rows of which a part is not seen, such as a scale of each row. The distribution of
+/// that part follows from the component that the row is under.
+pub trait Completing: Send + Sync {
+    /// Adds weights times the expected statistics of rows under a component.
+    fn accumulate(&self, component: usize, rows: Incomplete<'_>, statistics: &mut [f64], space: &mut Lines<f64>);
+}
+
+/// Rows of which a part is not seen.
+#[derive(Clone, Copy)]
+pub struct Incomplete<'a> {
+    /// What is seen of them.
+    pub values: RowBlock<'a, f64>,
+    /// Their weights.
+    pub weights: &'a [f64],
+    /// The number of each row in its original table.
+    pub number: &'a dyn Fn(usize) -> usize,
 }
 
 #[cfg(test)]

@@ -73,6 +73,11 @@ impl<F: Scalar> SumScorer<F> {
         Self { dimension, log_weights, blocks }
     }
 
+    /// The scorer of a block.
+    pub fn block(&self, index: usize) -> &dyn Scorer<F> {
+        self.blocks[index].scorer.as_ref()
+    }
+
     /// Writes the sums of a piece of rows.
     fn add_up(&self, rows: &[F], space: &mut SumScratch<F>, scratch: &mut Scratch<F>) {
         let (n, k) = (rows.len() / self.dimension, self.log_weights.len());

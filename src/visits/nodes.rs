@@ -13,6 +13,7 @@ use crate::local_step::{
 };
 use crate::model::Named;
 use crate::payload::Payload;
+use crate::registry::Feature;
 use crate::simd::Scalar;
 use crate::visits::{Asked, Batch, RowVisits, Task, UnitKind, Visitor, load_state, save_state};
 
@@ -66,7 +67,12 @@ impl<F: Scalar> UnitKind<F> for TreeSettings {
             return refuse("over a sparse array", "nodes of sparse rows are dense", "a dense array, or no tree");
         }
         let Named { name, parameters } = &task.specification.likelihood;
-        if likelihood::members(name, parameters)?.iter().any(|part| part.columns.is_some()) {
+        let parts = likelihood::members(name, parameters)?;
+        if parts.iter().any(|part| part.entry.support(Feature::Hidden).is_some()) {
+            let reason = "the rows of a node are unlike in what is not seen of them";
+            return refuse(&format!("over {name}"), reason, "Gaussian, or no tree");
+        }
+        if parts.iter().any(|part| part.columns.is_some()) {
             let reason = "a node has no levels or counts in common with its rows";
             return refuse("over Columns", reason, "a single likelihood, or no tree");
         }

@@ -38,6 +38,8 @@ def test_stochastic_steps(problem: Problem, data: st.DataObject) -> None:
 @given(problems(), testing.trees())
 def test_trees(problem: Problem, tree: sb.KdTree) -> None:
     """Opened nodes never lower the bound, at most that of the rows; a tree of single rows is the same as rows."""
+    likelihood = problem.model.likelihood
+    assume(not isinstance(likelihood, sb.Columns) and not likelihood._supports("hidden"))
     algorithm = dataclasses.replace(problem.algorithm, units=tree)
     testing.check_monotone_bound(problem.model, problem.X, algorithm, **problem.options)
     testing.check_opened_tree(problem.model, problem.X, **problem.options)

@@ -6,7 +6,7 @@ use stickbreak::component::{ComponentId, EditLog};
 use stickbreak::data::{DenseRows, RowBlock, RowUnits, Sample};
 use stickbreak::likelihood::Likelihood;
 use stickbreak::local_step::{
-    ByScore, Chunk, FromPairs, Gather, Keep, LocalState, LocalStep, Outcome, Read, Tap, Units,
+    ByScore, Chunk, FromPairs, Gather, Keep, LocalState, LocalStep, Outcome, Read, Statistics, Tap, Units,
 };
 use stickbreak::model::Model;
 use stickbreak::parallel::Cancel;
@@ -82,7 +82,7 @@ impl Units<f64> for Nodes {
 
     fn add_statistics(
         &self,
-        _: &dyn Likelihood<f64>,
+        _: Statistics<'_, f64>,
         read: Read<'_, f64>,
         weights: &[f64],
         statistics: &mut [f64],

@@ -35,11 +35,13 @@ pub fn check_sampler(name: &str, parameters: Bound<'_, PyDict>) -> PyResult<()> 
     caught(|| build(name, &parameters).map(|_| ()).map_err(|error| to_python(&error)))
 }
 
-/// Refuses a model whose partitions no sampler supports.
+/// Refuses a model that a sampler does not sample.
 #[pyfunction]
-pub fn check_model(likelihood: GivenPair<'_>, process: GivenPair<'_>) -> PyResult<()> {
+pub fn check_model(likelihood: GivenPair<'_>, process: GivenPair<'_>, sampler: GivenPair<'_>) -> PyResult<()> {
     let mixture = specification(&likelihood, &process, Objective::Variational.name(), false)?;
-    caught(|| stickbreak::mcmc::check_model(&mixture).map(drop).map_err(|error| to_python(&error)))
+    let parameters = read(&sampler.1)?;
+    let checked = || build(&sampler.0, &parameters)?.check_model(&mixture);
+    caught(|| checked().map_err(|error| to_python(&error)))
 }
 
 /// The likelihood with which to sample, and the fit that estimated its parameters, if any were None.

@@ -91,7 +91,10 @@ class Columns(Likelihood):
 
     def _supports(self, feature: str) -> bool:
         # A row may lack all columns of any block.
-        return feature == "missing" or (feature != "sparse" and all(p._supports(feature) for p in self.blocks.values()))
+        of_blocks = [own._supports(feature) for own in self.blocks.values()]
+        if feature == "hidden":
+            return any(of_blocks)
+        return feature == "missing" or (feature != "sparse" and all(of_blocks))
 
     def _placed(self, names: Names | None, n_columns: int) -> Self:
         """Return the same likelihood with the positions of its columns.

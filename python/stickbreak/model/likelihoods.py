@@ -136,6 +136,72 @@ class Gaussian(Likelihood):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class StudentT(Likelihood):
+    r"""Rows with heavy tails: Student t distributions, with a Normal-Wishart base measure.
+
+    .. math:: x \mid u, \mu, \Lambda \sim N(\mu, (u\Lambda)^{-1}), \quad u \sim \mathrm{Gamma}(f/2, f/2), \quad
+              \mu \mid \Lambda \sim N(m_0, (\kappa_0\Lambda)^{-1}), \quad \Lambda \sim W(\nu_0, B_0^{-1})
+
+    A row far from the centre of its component has a small scale u, and so little weight in its mean and covariance. One
+    cluster with tails stays one component, where `Gaussian` needs two or three. A component has the covariance
+    :math:`\Lambda^{-1}` times :math:`f / (f - 2)` if f > 2; `Fit` reports :math:`\Lambda^{-1}`.
+
+    Samplers that move rows one by one, `CollapsedGibbs`, `SplitMerge` and `TreeGuided`, need a marginal likelihood in
+    closed form, which this model has not. Missing values, trees and the objectives "map" and "ml" are refused, too.
+
+    Parameters
+    ----------
+    tail_dof : float, optional
+        :math:`f`, the degrees of freedom of the tails, shared by all components, from 1 (Cauchy) to 1000 (hardly
+        different from normal). Default: 4, then estimated between passes.
+    mean : array_like of shape (D,), optional
+        :math:`m_0`, in the units of the data. Default: the column means.
+    mean_precision : float, optional
+        :math:`\kappa_0 > 0`, the weight of the prior mean in rows. Default: 0.1.
+    dof : float, optional
+        :math:`\nu_0 > D - 1`, the degrees of freedom of the Wishart distribution, at most 1e9. Default: D + 2.
+    scale : array_like of shape (D, D), optional
+        :math:`B_0`, symmetric positive definite, in squared units of the data, as for `Gaussian`. Default: cov + 1e-3
+        diag(cov), times dof / (D + 2), where cov is the weighted covariance of the data.
+    resolution : float or array_like of shape (D,), optional
+        Step to which the values of each column are rounded, in the units of the data, as for `Gaussian`; 0 for none.
+    prior : {None, "rule"}, optional
+        None: parameters that you leave out start at their defaults and are estimated between passes. "rule": they stay
+        at their defaults.
+
+    Raises
+    ------
+    InvalidType
+        A parameter is not made of numbers.
+    InvalidArgument
+        A parameter has the wrong shape or a value that is not allowed.
+
+    See Also
+    --------
+    Gaussian : the limit of many degrees of freedom.
+
+    References
+    ----------
+    Svensén, M. & Bishop, C. M. (2005). Robust Bayesian mixture modelling. Neurocomputing 64, 235-252.
+
+    Examples
+    --------
+    >>> import stickbreak as sb
+    >>> sb.StudentT(tail_dof=3)
+    StudentT(tail_dof=3.0)
+    """
+
+    tail_dof: float | None = None
+    _: KW_ONLY
+    mean: ArrayLike | None = None
+    mean_precision: float | None = None
+    dof: float | None = None
+    scale: ArrayLike | None = None
+    resolution: ArrayLike | None = None
+    prior: Literal["rule"] | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class ZeroMeanGaussian(Likelihood):
     r"""Gaussian rows of mean zero, full covariance unknown, with a Wishart base measure.
 

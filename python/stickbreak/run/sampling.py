@@ -196,7 +196,7 @@ def sample(
         rows = own_rows(given, "data", copy=not chosen._in_place)
         kept = None if keep_rows is None else distinct(keep_rows, "keep_rows", rows.shape[0])
         plan["keep_rows"] = None if kept is None else kept.astype(np.uint32)
-        _core.check_model(model.likelihood._to_core(), model.process._to_core())
+        _core.check_model(model.likelihood._to_core(), model.process._to_core(), plan["sampler"])
         start = _default_start(chosen) if init is None else _start(init, rows, predict)
         resumed = None if file is None else file.read(rows.shape[0])
         likelihood, start, fit = _estimated(model, rows, start, given, plan, predict)

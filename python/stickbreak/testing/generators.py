@@ -73,6 +73,7 @@ PARAMETERS: Mapping[str, Draw] = {
     "NegativeBinomial.rate": lambda rng, setting: rng.uniform(0.1, 2.0),
     "Poisson.shape": lambda rng, setting: rng.uniform(0.1, 3.0, setting.dimension),
     "Poisson.rate": lambda rng, setting: rng.uniform(0.1, 2.0),
+    "tail_dof": lambda rng, setting: rng.uniform(1.5, 30.0),
     "concentration": lambda rng, setting: rng.uniform(0.2, 5.0),
     "discount": lambda rng, setting: rng.uniform(0.0, 0.9),
     "mass": lambda rng, setting: rng.uniform(0.2, 5.0),

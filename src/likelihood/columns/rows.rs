@@ -11,7 +11,7 @@ use crate::likelihood::{
     ComponentStreams, Draw, Estimate, Imputation, Laws, ParameterDraws, ParameterSource, RowDraws, RowSource,
     row_by_row,
 };
-use crate::scoring::{ScoredColumns, Scorer, SumScorer};
+use crate::scoring::{ScoredColumns, Scorer};
 use crate::suffstats::Sufficient;
 
 impl Columns {
@@ -20,9 +20,9 @@ impl Columns {
         let sources = self.blocks.iter().map(of).collect::<Result<Vec<_>>>()?;
         Ok(row_by_row(self.origin.len(), move |row, generator| {
             for (block, source) in self.blocks.iter().zip(&sources) {
-                let mut own = vec![0.0; block.columns.len()];
+                let mut own = vec![0.0; block.place.columns.len()];
                 source(&mut own, generator);
-                block.columns.iter().zip(own).for_each(|(&column, value)| row[column] = value);
+                block.place.columns.iter().zip(own).for_each(|(&column, value)| row[column] = value);
             }
         }))
     }
@@ -70,10 +70,10 @@ impl ParameterDraws for Columns {
             let key = if index == 0 { draws.key } else { fingerprint(draws.key, [index as u64]) };
             let own = ComponentStreams { key, ..draws };
             let scorer = block.conjugate().drawn_scorer(&block.of_all(components), &none, own)?;
-            Ok(ScoredColumns { columns: block.columns.clone(), scorer, may_lack: block.present.is_some() })
+            Ok(ScoredColumns { columns: block.place.columns.clone(), scorer, may_lack: block.place.present.is_some() })
         };
         let blocks = self.blocks.iter().enumerate().map(scored).collect::<Result<_>>()?;
-        Ok(Box::new(SumScorer::new(self.origin.len(), log_weights, blocks)))
+        Ok(self.summed(log_weights, blocks))
     }
 }
 
@@ -81,7 +81,7 @@ impl Laws for Columns {
     fn law(&self, component: Sufficient<'_>, estimate: Option<Estimate>) -> Result<Law> {
         let of = |block: &ColumnBlock| {
             let laws = block.conjugate().laws().ok_or_else(no_laws)?;
-            Ok((block.columns.clone(), laws.law(block.of(component), estimate)?))
+            Ok((block.place.columns.clone(), laws.law(block.of(component), estimate)?))
         };
         Ok(Law::Blocks(self.blocks.iter().map(of).collect::<Result<_>>()?))
     }
@@ -98,7 +98,7 @@ impl ColumnBlock {
             return imputation.predictive_moments(component);
         }
         let law = self.conjugate().law(component, None)?;
-        let d = self.columns.len();
+        let d = self.place.columns.len();
         Ok((law.mean(), law.covariance().into_iter().step_by(d + 1).collect()))
     }
 
@@ -127,7 +127,7 @@ impl Imputation for Columns {
                 variances.extend(own_variances);
                 continue;
             }
-            for ((&column, mean), variance) in block.columns.iter().zip(own_means).zip(own_variances) {
+            for ((&column, mean), variance) in block.place.columns.iter().zip(own_means).zip(own_variances) {
                 (means[column], variances[column]) = (mean, variance);
             }
         }
@@ -151,7 +151,8 @@ impl Imputation for Columns {
             let own = block.conjugate().imputation().map_or_else(Vec::new, Imputation::levels);
             let last = own.iter().map(|(_, range)| range.end).max().unwrap_or(0);
             all.extend(
-                own.into_iter().map(|(column, range)| (block.columns[column], first + range.start..first + range.end)),
+                own.into_iter()
+                    .map(|(column, range)| (block.place.columns[column], first + range.start..first + range.end)),
             );
             first += last;
         }

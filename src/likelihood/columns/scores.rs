@@ -3,6 +3,7 @@
 use crate::data::RowBlock;
 use crate::error::Result;
 use crate::likelihood::columns::Columns;
+use crate::likelihood::columns::completing::CompletingScorer;
 use crate::likelihood::{AtPoint, Density, Estimate, PointEstimates, Scores};
 use crate::parameters::Parameters;
 use crate::scoring::{ScoredColumns, Scorer, SumScorer, gather};
@@ -22,12 +23,25 @@ impl Columns {
         out.fill(0.0);
         for block in &self.blocks {
             let Some(scores) = block.likelihood.of::<F>().scores() else { continue };
-            gather(&block.columns, rows, d, &mut own_rows);
+            gather(&block.place.columns, rows, d, &mut own_rows);
             of(scores, RowBlock::Dense(&own_rows), &mut terms);
             for ((out, term), row) in out.iter_mut().zip(&terms).zip(rows.chunks_exact(d)) {
                 *out += if block.is_in(row) { *term } else { 0.0 };
             }
         }
+    }
+}
+
+impl Columns {
+    /// The scorer that sums over blocks.
+    pub(super) fn summed<F: Scalar>(&self, log_weights: &[f64], blocks: Vec<ScoredColumns<F>>) -> Box<dyn Scorer<F>> {
+        let completes = blocks.iter().any(|block| block.scorer.completing().is_some());
+        let (scores, dimension) = (SumScorer::new(self.origin.len(), log_weights, blocks), self.origin.len());
+        if !completes {
+            return Box::new(scores);
+        }
+        let blocks = self.blocks.iter().map(|block| (block.place.clone(), block.likelihood.clone())).collect();
+        Box::new(CompletingScorer { scores, dimension, blocks })
     }
 }
 
@@ -44,10 +58,10 @@ impl<F: Scalar> Scores<F> for Columns {
         let none = vec![0.0; log_weights.len()];
         let scored = |block: &super::ColumnBlock| {
             let scorer = block.likelihood.of::<F>().scorer(&block.of_all(components), &none, density)?;
-            Ok(ScoredColumns { columns: block.columns.clone(), scorer, may_lack: block.present.is_some() })
+            Ok(ScoredColumns { columns: block.place.columns.clone(), scorer, may_lack: block.place.present.is_some() })
         };
         let blocks = self.blocks.iter().map(scored).collect::<Result<_>>()?;
-        Ok(Box::new(SumScorer::new(self.origin.len(), log_weights, blocks)))
+        Ok(self.summed(log_weights, blocks))
     }
 
     fn divergence_from_prior(&self, component: Sufficient<'_>) -> Result<f64> {

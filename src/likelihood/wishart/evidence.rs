@@ -5,7 +5,7 @@ use crate::likelihood::Frame;
 use crate::likelihood::evidence::{Caution, Evidence, GUARD, Given, Loosening, dual_root, maximum_at};
 use crate::likelihood::mean_evidence::{MeanTerm, mean_precision};
 use crate::likelihood::ridge::FLOOR;
-use crate::likelihood::wishart::model::NormalWishartModel;
+use crate::likelihood::wishart::model::{NormalWishartModel, mass};
 use crate::likelihood::wishart::normal_wishart::NormalWishart;
 use crate::linalg::{
     add_gram_of_lower, cholesky, log_determinant_from_cholesky, mirror, multiply, symmetric_eigen, transposed,
@@ -16,6 +16,8 @@ use crate::registry::Range;
 use crate::special::multivariate_digamma;
 use crate::suffstats::Sufficient;
 
+/// The parameter of tails.
+pub const TAIL_DOF: &str = "tail_dof";
 /// Number of components summed in one task.
 const CHUNK: usize = 16;
 
@@ -155,7 +157,7 @@ fn kappa<M: NormalWishartModel>(model: &M, occupied: &[Sufficient<'_>], start: &
     let prior = model.prior();
     let (kappa_0, columns) = (prior.inverse_kappa.recip(), prior.dimension() as f64);
     let terms = try_map(occupied.len(), |k| {
-        let (n, posterior) = (occupied[k].count, model.posterior(occupied[k])?);
+        let (n, posterior) = (mass(model, occupied[k]), model.posterior(occupied[k])?);
         // With B = A + t d d^T and s = d^T B^-1 d: d^T A^-1 d = s / (1 - t s).
         let (t, stretch) = (kappa_0 * n / (kappa_0 + n), (kappa_0 + n) / n);
         let s = stretch * stretch * posterior.squared_length(&posterior.difference(prior));
@@ -190,6 +192,9 @@ impl<M: NormalWishartModel> Evidence for M {
         let mut found = given.parameters.clone();
         if occupied.is_empty() {
             return Ok(found);
+        }
+        if let Some(tail) = self.tail().filter(|_| given.is_free(TAIL_DOF)) {
+            found = found.with([(TAIL_DOF, Value::Number(tail.estimate(&occupied)))]);
         }
         let start = rebuilt(self, given.start)?;
         let mut model = rebuilt(self, &found)?;

@@ -6,9 +6,12 @@ mod lanes;
 mod model;
 mod normal_wishart;
 mod scale;
+mod tail;
 mod urn;
 
 pub use constants::Constants;
+pub use evidence::TAIL_DOF;
 pub use model::{NormalWishartModel, dofs, scales};
 pub use normal_wishart::NormalWishart;
 pub use scale::{check_dof, check_positive_definite, check_scale, check_scale_beside, default_scale, survives_beside};
+pub use tail::{HeavyTail, ScaleSums, TAILS};

@@ -10,6 +10,7 @@ use crate::laws::Law;
 use crate::likelihood::ridge::{LEAST_SHARE, RIDGE};
 use crate::likelihood::wishart::constants::Constants;
 use crate::likelihood::wishart::normal_wishart::NormalWishart;
+use crate::likelihood::wishart::tail::{HeavyTail, N_SCALES, ScaleSums, TailScorer};
 use crate::likelihood::{
     AtPoint, ComponentStreams, Conjugate, Density, Draw, Estimate, Evidence, FromParameters, Laws, Likelihood, Metric,
     ParameterDraws, ParameterSource, PointEstimates, RowDraws, RowSource, Scores, Seeding, Urn,
@@ -39,10 +40,25 @@ pub trait NormalWishartModel: FromParameters + std::fmt::Debug + Send + Sync {
     /// The maximum-likelihood mean and scatter, in the form of a posterior whose degrees of freedom are the number of
     /// rows. That number times `blur` is added to the diagonal of the scatter, by column.
     fn most_likely(&self, component: Sufficient<'_>, blur: &[f64]) -> Result<NormalWishart>;
+    /// The tail of rows; `None` for normal rows.
+    fn tail(&self) -> Option<&HeavyTail> {
+        None
+    }
     /// See [`Conjugate::posterior_parameters`].
     fn parameters(&self, posteriors: &[NormalWishart]) -> Parameters;
     /// See [`Conjugate::rebase`].
     fn rebase(&self, component: Sufficient<'_>, origin: &[f64]) -> Result<Vec<f64>>;
+}
+
+/// Number of rows of a component by which its mean becomes certain: of rows with tails, the sum of their scales.
+pub fn mass<M: NormalWishartModel>(model: &M, component: Sufficient<'_>) -> f64 {
+    if model.tail().is_some() { ScaleSums::of(component).mass } else { component.count }
+}
+
+/// Sums and packed squares of a component.
+fn moments<'a, M: NormalWishartModel>(model: &M, component: Sufficient<'a>) -> (&'a [f64], &'a [f64]) {
+    let (sums, rest) = component.statistics.split_at(model.n_sums());
+    (sums, &rest[..packed_len(NormalWishartModel::origin(model).len())])
 }
 
 /// nu of every component.
@@ -57,6 +73,11 @@ pub fn scales(posteriors: &[NormalWishart]) -> Value {
     Value::Array { shape: vec![posteriors.len(), d, d], data }
 }
 
+/// What the scales of the rows of a component contribute to the bound, nats.
+fn contribution<M: NormalWishartModel>(model: &M, component: Sufficient<'_>) -> f64 {
+    model.tail().map_or(0.0, |tail| tail.contribution(component))
+}
+
 /// A point estimate: the distribution with its mean and matrix B, the factor of B^-1 in its precision, and a variance
 /// added to each column (empty if none).
 struct MatrixPoint {
@@ -67,7 +88,7 @@ struct MatrixPoint {
 
 /// The point estimate of a component. Without rows there is no maximum-likelihood estimate, and the prior's is used.
 fn point<M: NormalWishartModel>(model: &M, component: Sufficient<'_>, estimate: Estimate) -> Result<MatrixPoint> {
-    if estimate == Estimate::MaximumLikelihood && component.count >= 1e-12 {
+    if estimate == Estimate::MaximumLikelihood && component.count >= 1e-12 && model.tail().is_none() {
         let prior = model.prior();
         let diagonal = prior.scale().into_iter().step_by(prior.dimension() + 1);
         let blur: Vec<f64> = diagonal.map(|square| RIDGE * square / prior.dof).collect();
@@ -87,7 +108,11 @@ fn quadratic<M: NormalWishartModel>(
 ) -> Result<Quadratic> {
     let of_point = |estimate, blurred| {
         let MatrixPoint { wishart, times, blur } = point(model, component, estimate)?;
-        Ok(wishart.at_precision(times, if blurred { &blur } else { &[] }, log_weight))
+        let normal = wishart.at_precision(times, if blurred { &blur } else { &[] }, log_weight);
+        Ok(match model.tail() {
+            Some(tail) => tail.of_normal(normal, 0.0),
+            None => normal,
+        })
     };
     match density {
         Density::Expected(Objective::Variational) => {
@@ -97,7 +122,13 @@ fn quadratic<M: NormalWishartModel>(
         Density::Expected(Objective::Map) => of_point(Estimate::Mode, true),
         Density::Expected(Objective::Ml) => of_point(Estimate::MaximumLikelihood, true),
         Density::PlugIn(estimate) => of_point(estimate, false),
-        Density::Predictive => Ok(model.posterior(component)?.predictive(log_weight)),
+        Density::Predictive => {
+            let posterior = model.posterior(component)?;
+            Ok(match model.tail() {
+                Some(tail) => tail.predictive(&posterior, log_weight),
+                None => posterior.predictive(log_weight),
+            })
+        }
         Density::Divergence => Ok(model.posterior(component)?.divergence(model.prior())),
     }
 }
@@ -113,7 +144,8 @@ fn distances_of_means<M: NormalWishartModel>(
     let precisions: Vec<f64> = prior.scale().into_iter().step_by(d + 1).map(f64::recip).collect();
     let pack = |(component, &constant): (&Sufficient<'_>, &f64)| {
         let mean = |j: usize| {
-            if component.count > 0.0 { component.statistics[j] / component.count } else { prior.mean[j] }
+            let n = mass(model, *component);
+            if n > 0.0 { component.statistics[j] / n } else { prior.mean[j] }
         };
         let columns = precisions.iter().enumerate().map(|(j, &precision)| Column::square(precision, mean(j), 0.0));
         ColumnTerms { constant, columns: columns.collect() }
@@ -123,7 +155,8 @@ fn distances_of_means<M: NormalWishartModel>(
 
 impl<M: NormalWishartModel> Conjugate for M {
     fn n_statistics(&self) -> usize {
-        self.n_sums() + packed_len(NormalWishartModel::origin(self).len())
+        let of_scales = if self.tail().is_some() { N_SCALES } else { 0 };
+        self.squares().end + of_scales
     }
 
     fn origin(&self) -> &[f64] {
@@ -131,21 +164,24 @@ impl<M: NormalWishartModel> Conjugate for M {
     }
 
     fn accumulate(&self, rows: RowBlock<'_, f64>, weights: &[f64], statistics: &mut [f64], space: &mut Lines<f64>) {
+        if let Some(tail) = self.tail() {
+            return tail.accumulate_alone(rows, weights, statistics, space);
+        }
         let (sums, packed) = statistics.split_at_mut(self.n_sums());
         add_moments(rows.dense(), weights, NormalWishartModel::origin(self).len(), sums, packed, space);
     }
 
     fn squares(&self) -> Range<usize> {
-        self.n_sums()..self.n_statistics()
+        self.n_sums()..self.n_sums() + packed_len(NormalWishartModel::origin(self).len())
     }
 
     fn log_marginal(&self, component: Sufficient<'_>) -> Result<f64> {
-        Ok(self.posterior(component)?.cumulant_above(self.prior()))
+        Ok(self.posterior(component)?.cumulant_above(self.prior()) + contribution(self, component))
     }
 
     fn expected_at_prior(&self, units: Sufficient<'_>) -> Result<f64> {
-        let (n, prior) = (units.count, self.prior());
-        let (sums, packed) = units.statistics.split_at(self.n_sums());
+        let (n, prior) = (mass(self, units), self.prior());
+        let (sums, packed) = moments(self, units);
         let d = prior.dimension();
         let (mut squares, mean) = (unpack(d, packed), &prior.mean);
         // With a known mean, squares are about it.
@@ -156,8 +192,8 @@ impl<M: NormalWishartModel> Conjugate for M {
             }
         }
         squares.iter_mut().zip(self.rounding()).for_each(|(square, variance)| *square += n * variance);
-        let of_one = prior.expected_log_determinant() - d as f64 * prior.inverse_kappa;
-        Ok(0.5 * n * of_one - prior.cost_of_squares(&squares))
+        let of_rows = units.count * prior.expected_log_determinant() - n * d as f64 * prior.inverse_kappa;
+        Ok(0.5 * of_rows - prior.cost_of_squares(&squares) + contribution(self, units))
     }
 
     fn rounding_of_marginal(&self, component: Sufficient<'_>) -> f64 {
@@ -166,14 +202,14 @@ impl<M: NormalWishartModel> Conjugate for M {
 
     fn surviving_marginal(&self, component: Sufficient<'_>) -> Result<Option<f64>> {
         let posterior = self.posterior(component)?;
-        let (sums, packed) = component.statistics.split_at(self.n_sums());
+        let (sums, packed) = moments(self, component);
         let d = sums.len();
         // Squares about zero lose no digits, because nothing is subtracted.
         let mut pivots = posterior.factor.iter().step_by(d + 1).zip(packed_diagonal(d, packed));
         let survives = d == 0
             || component.count <= f64::MIN_POSITIVE
             || pivots.all(|(pivot, square)| pivot.powi(2) >= LEAST_SHARE * square);
-        Ok(survives.then(|| posterior.cumulant_above(self.prior())))
+        Ok(survives.then(|| posterior.cumulant_above(self.prior()) + contribution(self, component)))
     }
 
     fn posterior_parameters(&self, components: &[Sufficient<'_>]) -> Result<Parameters> {
@@ -183,6 +219,23 @@ impl<M: NormalWishartModel> Conjugate for M {
 
     fn rebase(&self, component: Sufficient<'_>, origin: &[f64]) -> Result<Vec<f64>> {
         NormalWishartModel::rebase(self, component, origin)
+    }
+
+    fn completes(&self) -> bool {
+        self.tail().is_some()
+    }
+
+    fn centre(&self, average: Sufficient<'_>) -> Option<Vec<f64>> {
+        self.tail()?;
+        let n = mass(self, average);
+        Some(moments(self, average).0.iter().map(|sum| if n > 0.0 { sum / n } else { 0.0 }).collect())
+    }
+
+    fn check_statistics(&self, components: &[Sufficient<'_>]) -> Result<()> {
+        if self.tail().is_none() {
+            return Ok(());
+        }
+        components.iter().try_for_each(|component| ScaleSums::check(*component))
     }
 }
 
@@ -196,6 +249,17 @@ impl<F: Scalar, M: NormalWishartModel> Scores<F> for M {
         if density == Density::Divergence && self.n_sums() > 0 {
             let packed = distances_of_means(self, components, log_weights);
             return Ok(Box::new(ColumnScorer::new(Curve::Square, packed, false)));
+        }
+        if let (Some(tail), Density::Expected(Objective::Variational)) = (self.tail(), density) {
+            let packed = try_map(components.len(), |k| {
+                let of = self.posterior(components[k]).map(|posterior| {
+                    let (d, squares) = (posterior.dimension() as f64, posterior.cost_of_squares(self.rounding()));
+                    let spread = d * posterior.inverse_kappa + 2.0 * squares;
+                    (tail.of_normal(posterior.expected(log_weights[k] - squares), spread), spread)
+                });
+                of.map_err(|error| error.of_component(k))
+            })?;
+            return Ok(Box::new(TailScorer::new(tail.clone(), packed)));
         }
         let packed: Vec<Quadratic> = try_map(components.len(), |k| {
             quadratic(self, components[k], log_weights[k], density).map_err(|error| error.of_component(k))
@@ -218,7 +282,7 @@ impl<M: NormalWishartModel> PointEstimates for M {
         let MatrixPoint { wishart, times, blur } = point(self, component, estimate)?;
         let d = wishart.dimension();
         let (n, m) = (component.count, &wishart.mean);
-        let (sums, packed) = component.statistics.split_at(self.n_sums());
+        let (sums, packed) = moments(self, component);
         // sum r (x - m)(x - m)^T + n diag(blur), and the trace of its product with B^-1.
         let mut scatter = unpack(d, packed);
         for j in 0..d {
@@ -281,9 +345,10 @@ impl<M: NormalWishartModel> Seeding for M {
 impl<M: NormalWishartModel> RowDraws for M {
     fn source(&self, component: Sufficient<'_>, from: Draw<'_>) -> Result<RowSource<'_>> {
         let origin = NormalWishartModel::origin(self);
-        let Some(estimate) = from.estimate else { return self.posterior(component)?.predictive_rows(origin) };
+        let tail = self.tail().map(|tail| tail.dof);
+        let Some(estimate) = from.estimate else { return self.posterior(component)?.predictive_rows(tail, origin) };
         let MatrixPoint { wishart, times, .. } = point(self, component, estimate)?;
-        Ok(wishart.normal_rows(times.sqrt().recip(), origin))
+        wishart.rows_at(times.sqrt().recip(), tail, origin)
     }
 }
 
@@ -301,18 +366,32 @@ impl<M: NormalWishartModel> ParameterDraws for M {
         let packed: Vec<Quadratic> = try_map(components.len(), |k| {
             let posterior = self.posterior(components[k]);
             let drawn = posterior.and_then(|posterior| posterior.drawn(log_weights[k], &mut draws.of(k)?));
+            let drawn = drawn.map(|drawn| match self.tail() {
+                Some(tail) => tail.of_normal(drawn, 0.0),
+                None => drawn,
+            });
             drawn.map_err(|error| error.of_component(k))
         })?;
-        Ok(Box::new(QuadraticScorer::new(NormalWishartModel::origin(self).len(), packed, None)))
+        Ok(match self.tail() {
+            Some(tail) => Box::new(TailScorer::of_draws(tail.clone(), packed, draws.key)),
+            None => Box::new(QuadraticScorer::new(NormalWishartModel::origin(self).len(), packed, None)),
+        })
     }
 }
 
 impl<M: NormalWishartModel> Laws for M {
     fn law(&self, component: Sufficient<'_>, estimate: Option<Estimate>) -> Result<Law> {
         let origin = NormalWishartModel::origin(self);
-        let Some(estimate) = estimate else { return Ok(self.posterior(component)?.predictive_law(origin)) };
+        let Some(estimate) = estimate else {
+            let posterior = self.posterior(component)?;
+            return Ok(match self.tail() {
+                Some(tail) => tail.predictive_law(&posterior, origin),
+                None => posterior.predictive_law(origin),
+            });
+        };
         let MatrixPoint { wishart, times, .. } = point(self, component, estimate)?;
-        Ok(wishart.law(times.sqrt().recip(), f64::INFINITY, origin))
+        let dof = self.tail().map_or(f64::INFINITY, |tail| tail.dof);
+        Ok(wishart.law(times.sqrt().recip(), dof, origin))
     }
 }
 
@@ -345,7 +424,8 @@ impl<F: Scalar, M: NormalWishartModel> Likelihood<F> for M {
         Some(self)
     }
 
+    /// With tails there is no closed marginal likelihood.
     fn urn(&self) -> Option<&dyn Urn> {
-        Some(self)
+        if self.tail().is_some() { None } else { Some(self) }
     }
 }

@@ -26,6 +26,12 @@ fn chi_squared(dof: f64) -> Result<ChiSquared<f64>> {
     ChiSquared::new(dof).map_err(|_| Error::numerical(None, format!("a posterior with {dof} degrees of freedom")))
 }
 
+/// Draws the inverse of a scale of rows, `f / chi^2` with f degrees of freedom; 1 without.
+fn inverse_scales(tail: Option<f64>) -> Result<impl Fn(&mut Generator) -> f64 + Send + Sync> {
+    let scaled = tail.map(|f| Ok((f, chi_squared(f)?))).transpose()?;
+    Ok(move |generator: &mut Generator| scaled.as_ref().map_or(1.0, |(f, squares)| f / squares.sample(generator)))
+}
+
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
@@ -298,16 +304,21 @@ impl NormalWishart {
         }
     }
 
-    /// Draws rows of the predictive: `m + L z sqrt((1 + 1/kappa) / chi^2)`, `chi^2` with nu - D + 1 degrees of freedom.
-    pub fn predictive_rows(&self, origin: &[f64]) -> Result<RowSource<'static>> {
-        let (dof, spread) = (self.dof - self.dimension() as f64 + 1.0, 1.0 + self.inverse_kappa);
-        let chi_squared = chi_squared(dof)?;
-        Ok(self.scaled_rows(origin, move |generator| (spread / chi_squared.sample(generator)).sqrt()))
+    /// Draws rows of the predictive: `m + L z sqrt((1/u + 1/kappa) / chi^2)`, `chi^2` with nu - D + 1 degrees of
+    /// freedom, and a scale u with `tail` degrees of freedom; u = 1 without.
+    pub fn predictive_rows(&self, tail: Option<f64>, origin: &[f64]) -> Result<RowSource<'static>> {
+        let (dof, inverse_kappa) = (self.dof - self.dimension() as f64 + 1.0, self.inverse_kappa);
+        let (chi_squared, inverse_scale) = (chi_squared(dof)?, inverse_scales(tail)?);
+        Ok(self.scaled_rows(origin, move |generator| {
+            let spread = inverse_scale(generator) + inverse_kappa;
+            (spread / chi_squared.sample(generator)).sqrt()
+        }))
     }
 
-    /// Draws rows `m + scale L z`.
-    pub fn normal_rows(&self, scale: f64, origin: &[f64]) -> RowSource<'static> {
-        self.scaled_rows(origin, move |_| scale)
+    /// Draws rows `m + scale L z / sqrt(u)` with a scale u as in [`NormalWishart::predictive_rows`].
+    pub fn rows_at(&self, scale: f64, tail: Option<f64>, origin: &[f64]) -> Result<RowSource<'static>> {
+        let inverse_scale = inverse_scales(tail)?;
+        Ok(self.scaled_rows(origin, move |generator| scale * inverse_scale(generator).sqrt()))
     }
 
     /// Draws the mean, unless it is known, and the covariance: `L A^-T A^-1 L^T` with a lower-triangular A of standard

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use crate::data::{Csr, Nodes, RowBlock, RowUnits, Sample, SparseRows};
 use crate::likelihood::Likelihood;
-use crate::local_step::{Gather, Read, Units};
+use crate::local_step::{Gather, Read, Statistics, Units};
 use crate::responsibilities::TopL;
 use crate::scoring::{Block, PairBounds, Scorer, Scratch, Spreads};
 use crate::simd::Scalar;
@@ -134,13 +134,14 @@ impl<F: Scalar> Units<F> for NodeUnits<'_, F> {
     /// Adds the statistics of the means, in float64, and the spreads to the squares.
     fn add_statistics(
         &self,
-        likelihood: &dyn Likelihood<F>,
+        of: Statistics<'_, F>,
         read: Read<'_, F>,
         weights: &[f64],
         statistics: &mut [f64],
         gather: &mut Gather,
     ) {
         let list: Vec<u32> = read.places.iter().map(|&place| read.units[place as usize]).collect();
+        let likelihood = of.likelihood;
         let squares = likelihood.squares();
         if squares.is_empty() {
             for (&node, weight) in list.iter().zip(weights) {

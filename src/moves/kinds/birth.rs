@@ -1,5 +1,7 @@
 //! Births: replace a component by several fresh parts (mathematics 4.6).
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::merge;
@@ -78,7 +80,8 @@ impl Birth {
         let fresh = &settling.fresh;
         let has_fresh = |(a, b): &&_| fresh.contains(a) || fresh.contains(b);
         let pairs: Vec<_> = settling.state.plan.pairs.iter().filter(has_fresh).copied().collect();
-        let merged = merge::merge(&settling.judge, settling.memo, settling.edits, &pairs, &settling.touched)?;
+        let merged =
+            merge::merge(&settling.judge, settling.memo, settling.edits, &pairs, &BTreeMap::new(), &settling.touched)?;
         settling.owner.extend(merged.accepted.iter().map(|&(keep, gone)| (gone, keep)));
         settling.undone = adoption.restore(&settling.judge, settling.memo, settling.edits)?;
         let (total, state) = (settling.memo.total(), &mut *settling.state);

@@ -9,6 +9,7 @@ use crate::component::{ComponentId, Edit, EditLog, unknown};
 use crate::error::Result;
 use crate::memo::Memo;
 use crate::model::Model;
+use crate::moves::joined::{JoinedPair, JoinedPairs, JoinedRows};
 use crate::moves::judge::choices;
 use crate::moves::lookahead::{Ahead, Unedited};
 use crate::moves::nearest::nearest;
@@ -35,12 +36,31 @@ const NEAREST: usize = 10;
 /// Number of passes after which pairs are ranked again if the list of components has not changed.
 const RANK_AGAIN: usize = 5;
 
+/// Number of pairs of a component whose rows are summed under what they would become.
+const SUMMED: usize = 2;
+
 /// Two components. After a merge the first one survives.
 type IdPair = (ComponentId, ComponentId);
 
 /// How much pairs of components, smaller identity first, overlap. A row counts for the two components with the largest
 /// responsibilities for it, with its mass times the smaller of these two responsibilities.
 type SharedRows = BTreeMap<IdPair, f64>;
+
+/// What visits are to look for.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+struct WantedPairs {
+    /// Whether to find pairs that share rows.
+    shared: bool,
+    /// Pairs whose rows are to be summed under the component that they would become.
+    joined: JoinedPairs,
+}
+
+/// What they find.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+struct FoundPairs {
+    shared: SharedRows,
+    joined: JoinedRows,
+}
 
 /// Merges have no parameters.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -68,6 +88,8 @@ struct Ranking {
     ids: Vec<ComponentId>,
     /// The pairs, each with the smaller identity first.
     pairs: Vec<IdPair>,
+    /// The same, the most promising first.
+    best: Vec<IdPair>,
     /// Pairs that shared rows in the last pass; empty if all pairs are ranked.
     shared: Vec<IdPair>,
 }
@@ -75,7 +97,8 @@ struct Ranking {
 impl Ranking {
     fn fits(&self) -> bool {
         let is_known = |id| self.ids.binary_search(id).is_ok();
-        self.pairs.iter().all(|(a, b)| a < b && is_known(a) && is_known(b)) && self.shared.iter().all(|(a, b)| a < b)
+        self.pairs.iter().chain(&self.best).all(|(a, b)| a < b && is_known(a) && is_known(b))
+            && self.shared.iter().all(|(a, b)| a < b)
     }
 }
 
@@ -98,19 +121,29 @@ impl<F: Scalar> Move<F> for Merge {
             let (model, total) = (&planning.round.model, planning.total());
             let shared = &ranking.shared;
             let candidates = if is_large { near(model, total, shared, cancel)? } else { all(total.n_components()) };
-            let pairs = rank(&Judge::new(model), planning, &candidates, cancel)?;
-            ranking = Ranking { pass, ids, pairs, ..ranking };
+            let best = rank(&Judge::new(model), planning, &candidates, cancel)?;
+            let mut pairs = best.clone();
+            pairs.sort_unstable();
+            ranking = Ranking { pass, ids, pairs, best, ..ranking };
         }
         planning.plan.pairs.extend(&ranking.pairs);
-        *planning.state.payloads.get_mut(&KIND)? = ranking;
-        if is_large {
-            planning.plan.wanted.put(KIND, Payload::new(()));
+        let model = &planning.round.model;
+        let listed = if model.likelihood.completes() { promising(&ranking.pairs, &ranking.best) } else { Vec::new() };
+        if is_large || !listed.is_empty() {
+            let joined = JoinedPairs::new(model, planning.total(), listed);
+            planning.plan.wanted.put(KIND, Payload::new(WantedPairs { shared: is_large, joined }));
         }
+        *planning.state.payloads.get_mut(&KIND)? = ranking;
         Ok(())
     }
 
-    /// Finds pairs that share rows.
-    fn look(&self, _: &Payload, visited: &Visited<'_, F>) -> Result<Option<Payload>> {
+    /// Finds pairs that share rows, and sums up the rows of pairs.
+    fn look(&self, wanted: &Payload, visited: &Visited<'_, F>) -> Result<Option<Payload>> {
+        let wanted = wanted.get::<WantedPairs>()?;
+        let joined = wanted.joined.look(visited)?;
+        if !wanted.shared {
+            return Ok(Some(Payload::new(FoundPairs { joined, ..FoundPairs::default() })));
+        }
         let (look, blocks) = (visited.look, visited.look.seen.blocks());
         let by_block = map(blocks.len(), |index| {
             let mut shared: HashMap<(u32, u32), f64> = HashMap::new();
@@ -127,28 +160,31 @@ impl<F: Scalar> Move<F> for Merge {
                 *shared.entry((a.min(b), a.max(b))).or_default() += sum;
             }
         }
-        Ok(Some(Payload::new(shared)))
+        Ok(Some(Payload::new(FoundPairs { shared, joined })))
     }
 
     fn take(&self, _: &Payload, found: Option<Payload>, findings: Payload) -> Result<Payload> {
-        let mut all = found.map_or_else(|| Ok(SharedRows::default()), Payload::into_value)?;
-        for (pair, sum) in findings.into_value::<SharedRows>()? {
-            *all.entry(pair).or_default() += sum;
+        let mut all = found.map_or_else(|| Ok(FoundPairs::default()), Payload::into_value)?;
+        let FoundPairs { shared, joined } = findings.into_value()?;
+        for (pair, sum) in shared {
+            *all.shared.entry(pair).or_default() += sum;
         }
+        all.joined.append(joined);
         Ok(Payload::new(all))
     }
 
     fn settle(&self, settling: &mut Settling<'_, '_, F>) -> Result<Report> {
-        settling.state.plan.wanted.remove(&KIND);
-        let shared = most_shared(&settling.state.found.payloads.take(&KIND)?);
+        let wanted: WantedPairs = settling.state.plan.wanted.take(&KIND)?;
+        let FoundPairs { shared, joined } = settling.state.found.payloads.take(&KIND)?;
+        let (shared, joined) = (most_shared(&shared), wanted.joined.sums(&joined));
         let ranking: &mut Ranking = settling.state.payloads.get_mut(&KIND)?;
         ranking.shared = shared;
         ranking.pairs.retain(|(a, b)| !settling.fresh.contains(a) && !settling.fresh.contains(b));
         let pairs = &ranking.pairs;
-        let mut merged = merge(&settling.judge, settling.memo, settling.edits, pairs, &settling.touched)?;
+        let mut merged = merge(&settling.judge, settling.memo, settling.edits, pairs, &joined, &settling.touched)?;
         if merged.accepted.is_empty() && settling.looks_ahead {
             let Settling { round, memo, edits, unedited, .. } = settling;
-            let (accepted, ahead) = merge_together(&round.model, memo, edits, pairs, unedited)?;
+            let (accepted, ahead) = merge_together(&round.model, memo, edits, pairs, &joined, unedited)?;
             merged.overlap -= accepted.len();
             (merged.accepted, merged.gain) = (accepted, ahead.as_ref().map_or(0.0, |ahead| ahead.gain));
             settling.ahead = ahead.map(|ahead| ahead.model);
@@ -160,10 +196,16 @@ impl<F: Scalar> Move<F> for Merge {
         Ok(Report::new(KIND, merged.proposed, merged.accepted.len(), merged.gain, refused))
     }
 
-    fn fits(&self, state: &MoveState, _: &RunShape<'_>) -> bool {
+    fn fits(&self, state: &MoveState, shape: &RunShape<'_>) -> bool {
+        let (wanted, found) =
+            (state.plan.wanted.get::<WantedPairs>(&KIND), state.found.payloads.get::<FoundPairs>(&KIND));
+        let n_pairs = |wanted: &WantedPairs| wanted.joined.len();
+        let n = wanted.as_ref().map_or(0, |wanted| wanted.as_deref().map_or(0, n_pairs));
+        let fits = |wanted: &WantedPairs| wanted.joined.fits(shape.ids, shape.n_statistics);
+        let goes = |found: &FoundPairs| found.joined.fits(n, shape.n_statistics, shape.n_batches);
         state.payloads.get::<Ranking>(&KIND).is_ok_and(|ranking| ranking.is_none_or(|ranking| ranking.fits()))
-            && state.plan.wanted.get::<()>(&KIND).is_ok()
-            && state.found.payloads.get::<SharedRows>(&KIND).is_ok()
+            && wanted.is_ok_and(|wanted| wanted.is_none_or(|wanted| fits(&wanted)))
+            && found.is_ok_and(|found| found.is_none_or(|found| goes(&found)))
     }
 }
 
@@ -227,6 +269,8 @@ fn rank<F: Scalar>(
     cancel: &Cancel,
 ) -> Result<Vec<IdPair>> {
     let (total, fresh, looks_ahead) = (planning.total(), &planning.fresh, planning.looks_ahead());
+    // Then sums are only a lower bound.
+    let completes = planning.round.model.likelihood.completes();
     let (k, classes) = (total.n_components(), planning.edits.classes(&total.ids));
     let weighing = Weighing::new(judge, total);
     let parts: Vec<Part> = (0..k).map(|k| Part::of(total, k)).collect();
@@ -254,7 +298,7 @@ fn rank<F: Scalar>(
             let is_tried = left > 0;
             left = left.saturating_sub(1);
             let is_gain = || is_gain(pair.ratio + change(), [pair.both, gains[pair.a], gains[pair.b]]);
-            is_tried && (looks_ahead || is_gain())
+            is_tried && (looks_ahead || completes || is_gain())
         } else {
             for &id in &fresh_ids {
                 *listed.entry(id).or_insert(0) += 1;
@@ -268,8 +312,23 @@ fn rank<F: Scalar>(
             break;
         }
     }
-    kept.sort_unstable();
     Ok(kept)
+}
+
+/// The listed pairs whose rows are summed: the most promising ones, each component in few of them.
+fn promising(pairs: &[IdPair], best: &[IdPair]) -> Vec<IdPair> {
+    let mut listed: BTreeMap<ComponentId, usize> = BTreeMap::new();
+    let is_free = |listed: &BTreeMap<ComponentId, usize>, id| listed.get(id).is_none_or(|n| *n < SUMMED);
+    let mut chosen = Vec::new();
+    for pair in best.iter().filter(|pair| pairs.contains(pair)) {
+        if is_free(&listed, &pair.0) && is_free(&listed, &pair.1) {
+            for id in [pair.0, pair.1] {
+                *listed.entry(id).or_default() += 1;
+            }
+            chosen.push(*pair);
+        }
+    }
+    chosen
 }
 
 /// Two components and their union.
@@ -313,6 +372,7 @@ fn judged<F: Scalar>(
     weighing: &Weighing<'_, F>,
     total: &Summary,
     pairs: &[IdPair],
+    joined: &BTreeMap<IdPair, JoinedPair>,
 ) -> Result<Vec<Judged>> {
     let places = places(total);
     let place = |id| places.get(&id).copied().ok_or_else(|| unknown(id));
@@ -324,7 +384,9 @@ fn judged<F: Scalar>(
     let mut judged = try_map(known.len(), |index| {
         let (a, b, gap) = known[index];
         let parts = [Part::of(total, place(a)?), Part::of(total, place(b)?)];
-        let terms = [judge.gain(parts[0].with(&parts[1]).sufficient())?, alone[&a], alone[&b]];
+        let sum = parts[0].with(&parts[1]);
+        let both = joined.get(&(a, b)).map_or(&sum, |pair| &pair.total);
+        let terms = [judge.gain(both.sufficient())?, alone[&a], alone[&b]];
         let (counts, change) = ([parts[0].count, parts[1].count], terms[0] - terms[1] - terms[2] - gap);
         Ok(Judged { pair: (a, b), counts, change, terms, first: change + weighing.change(counts) })
     })?;
@@ -339,12 +401,13 @@ fn merge_together<F: Scalar>(
     memo: &mut Memo,
     edits: &mut EditLog,
     pairs: &[IdPair],
+    joined: &BTreeMap<IdPair, JoinedPair>,
     known: &Cell<Option<Unedited>>,
 ) -> Result<(Vec<IdPair>, Option<Ahead<F>>)> {
     let (total, judge) = (memo.total(), Judge::new(model));
     let mut taken = BTreeSet::new();
     let mut merges = Vec::new();
-    for Judged { pair: (keep, gone), .. } in judged(&judge, &Weighing::new(&judge, total), total, pairs)? {
+    for Judged { pair: (keep, gone), .. } in judged(&judge, &Weighing::new(&judge, total), total, pairs, joined)? {
         if !taken.contains(&keep) && !taken.contains(&gone) {
             taken.extend([keep, gone]);
             merges.push((keep, gone));
@@ -353,16 +416,19 @@ fn merge_together<F: Scalar>(
     let after = |n: usize| {
         let mut after = total.clone();
         after.apply_all(&edits_of(&merges[..n]))?;
+        for (keep, sums) in merges[..n].iter().filter_map(|pair| Some((pair.0, joined.get(pair)?))) {
+            after.restate(keep, &sums.total.statistics)?;
+        }
         Ok(after)
     };
     let ahead = Unedited::of(known, model, total)?.look_ahead(model, merges.len(), after)?;
     let n = ahead.as_ref().map_or(0, |ahead| ahead.n_edits);
     merges.truncate(n);
-    Ok((carry_out(memo, edits, merges)?, ahead))
+    Ok((carry_out(memo, edits, merges, joined)?, ahead))
 }
 
 /// Merges those of the listed pairs that raise the bound, in order of their gains, each component at most once.
-/// Components in `touched` are excluded.
+/// Components in `touched` are excluded. Pairs in `joined` are judged by these sums.
 ///
 /// # Errors
 /// [`crate::Error::Numerical`].
@@ -371,12 +437,13 @@ pub(in crate::moves) fn merge<F: Scalar>(
     memo: &mut Memo,
     edits: &mut EditLog,
     pairs: &[IdPair],
+    joined: &BTreeMap<IdPair, JoinedPair>,
     touched: &BTreeSet<ComponentId>,
 ) -> Result<Merged> {
     let mut outcome = Merged { proposed: pairs.len(), ..Merged::default() };
     let mut touched = touched.clone();
     let mut weighing = Weighing::new(judge, memo.total());
-    let judged = judged(judge, &weighing, memo.total(), pairs)?;
+    let judged = judged(judge, &weighing, memo.total(), pairs, joined)?;
     let mut merges = Vec::new();
     for Judged { pair: (keep, gone), counts, change, terms, first } in &judged {
         if *first <= 0.0 || touched.contains(keep) || touched.contains(gone) {
@@ -394,7 +461,7 @@ pub(in crate::moves) fn merge<F: Scalar>(
     let is_left = |one: &&Judged| !touched.contains(&one.pair.0) && !touched.contains(&one.pair.1);
     outcome.overlap = judged.iter().filter(is_left).count();
     outcome.taken = outcome.proposed - outcome.overlap - merges.len();
-    outcome.accepted = carry_out(memo, edits, merges)?;
+    outcome.accepted = carry_out(memo, edits, merges, joined)?;
     Ok(outcome)
 }
 
@@ -403,9 +470,20 @@ fn edits_of(merges: &[IdPair]) -> Vec<Edit> {
 }
 
 /// Carries out merges.
-fn carry_out(memo: &mut Memo, edits: &mut EditLog, merges: Vec<IdPair>) -> Result<Vec<IdPair>> {
+fn carry_out(
+    memo: &mut Memo,
+    edits: &mut EditLog,
+    merges: Vec<IdPair>,
+    joined: &BTreeMap<IdPair, JoinedPair>,
+) -> Result<Vec<IdPair>> {
     let all = edits_of(&merges);
     memo.apply_all(&all)?;
+    for (keep, sums) in merges.iter().filter_map(|pair| Some((pair.0, joined.get(pair)?))) {
+        sums.put(memo, keep)?;
+    }
+    if !joined.is_empty() {
+        memo.resum()?;
+    }
     for edit in all {
         edits.push(edit);
     }

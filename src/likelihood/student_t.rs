@@ -1,0 +1,127 @@
+//! Rows with heavy tails: Student t distributions with a full covariance and a Normal-Wishart base measure (mathematics
+//! 1k).
+
+use crate::data::{Domain, Freedom, Moments, Needs};
+use crate::error::Result;
+use crate::likelihood::gaussian::Gaussian;
+use crate::likelihood::wishart::{Constants, HeavyTail, NormalWishart, NormalWishartModel, ScaleSums, TAIL_DOF, TAILS};
+use crate::likelihood::{Frame, FromParameters};
+use crate::parameters::{Parameters, Value};
+use crate::registry::{
+    DefaultValue, Entry, Feature, Measure, Measured, PRIOR, Parameter, ParameterKind, RESOLUTION, Range, Support,
+};
+use crate::suffstats::Sufficient;
+
+/// The degrees of freedom with which estimation starts.
+const START: f64 = 4.0;
+
+/// x | u, mu, Lambda ~ N(mu, (u Lambda)^-1), u ~ Gamma(f / 2, f / 2) with f = `tail_dof`; the base measure is that of
+/// [`Gaussian`]. Statistics: sum u x, the packed lower triangle of sum u x x^T, and those of the scales u.
+#[derive(Debug)]
+pub struct StudentT {
+    normal: Gaussian,
+    tail: HeavyTail,
+}
+
+/// The parameters of the base measure.
+fn of_normal(parameters: &Parameters) -> Parameters {
+    let mut own = parameters.clone();
+    own.0.remove(TAIL_DOF);
+    own
+}
+
+impl FromParameters for StudentT {
+    const ENTRY: Entry = Entry {
+        domain: Some(Domain::Real),
+        freedom: Freedom::Subspace,
+        measures: &[
+            Measured::always("mean", Measure::Place),
+            Measured::always("dof", Measure::Dof),
+            Measured::always("scale", Measure::Products),
+            Measured::always("covariance", Measure::Products),
+            Measured::always(RESOLUTION.name, Measure::Lengths),
+        ],
+        faces: &["scores", "points", "seeding", "draws", "parameters", "evidence", "laws"],
+        supports: &[Support::always(Feature::Moves), Support::always(Feature::Hidden)],
+        parameters: &[
+            Parameter::new(TAIL_DOF, ParameterKind::Number(TAILS), DefaultValue::Evidence),
+            Parameter::new("mean", ParameterKind::Vector, DefaultValue::Data),
+            Parameter::new("mean_precision", ParameterKind::Number(Range::POSITIVE), DefaultValue::Evidence),
+            Parameter::new("dof", ParameterKind::Number(Range::SURENESS), DefaultValue::Evidence),
+            Parameter::new("scale", ParameterKind::Matrix, DefaultValue::Evidence),
+            RESOLUTION,
+            PRIOR,
+        ],
+        ..Entry::new("StudentT")
+    };
+    const NEEDS: Needs = Gaussian::NEEDS;
+
+    fn check(parameters: &Parameters) -> Result<()> {
+        parameters.check(&Self::ENTRY)?;
+        Gaussian::check(&of_normal(parameters))
+    }
+
+    fn resolve(parameters: &Parameters, data: &Moments) -> Result<Parameters> {
+        let tail_dof = parameters.number(TAIL_DOF)?.unwrap_or(START);
+        let complete = Gaussian::resolve(&of_normal(parameters), data)?;
+        Ok(complete.with([(TAIL_DOF, Value::Number(tail_dof))]))
+    }
+
+    fn build(parameters: &Parameters, frame: Frame) -> Result<Self> {
+        Self::check(parameters)?;
+        let tail_dof = Parameters::required(TAIL_DOF, parameters.number(TAIL_DOF)?)?;
+        let normal = Gaussian::build(&of_normal(parameters), frame)?;
+        let tail = HeavyTail::new(tail_dof, NormalWishartModel::origin(&normal).len());
+        Ok(Self { normal, tail })
+    }
+}
+
+/// The sums of a component as those of a Gaussian: of rows that each count as often as their scale.
+fn weighted(component: Sufficient<'_>) -> Sufficient<'_> {
+    // Rounding may leave the sums of a component without rows below zero.
+    Sufficient { count: ScaleSums::of(component).mass.max(0.0), ..component }
+}
+
+impl NormalWishartModel for StudentT {
+    fn origin(&self) -> &[f64] {
+        NormalWishartModel::origin(&self.normal)
+    }
+
+    fn prior(&self) -> &NormalWishart {
+        self.normal.prior()
+    }
+
+    fn n_sums(&self) -> usize {
+        self.normal.n_sums()
+    }
+
+    fn rounding(&self) -> &[f64] {
+        self.normal.rounding()
+    }
+
+    fn constants(&self) -> &Constants {
+        self.normal.constants()
+    }
+
+    fn tail(&self) -> Option<&HeavyTail> {
+        Some(&self.tail)
+    }
+
+    /// Mathematics 1k: kappa counts scales, nu counts rows.
+    fn posterior(&self, component: Sufficient<'_>) -> Result<NormalWishart> {
+        let dof = self.prior().dof + component.count.max(0.0);
+        Ok(NormalWishart { dof, ..self.normal.posterior(weighted(component))? })
+    }
+
+    fn most_likely(&self, component: Sufficient<'_>, blur: &[f64]) -> Result<NormalWishart> {
+        self.normal.most_likely(weighted(component), blur)
+    }
+
+    fn parameters(&self, posteriors: &[NormalWishart]) -> Parameters {
+        self.normal.parameters(posteriors)
+    }
+
+    fn rebase(&self, component: Sufficient<'_>, origin: &[f64]) -> Result<Vec<f64>> {
+        NormalWishartModel::rebase(&self.normal, weighted(component), origin)
+    }
+}
