@@ -135,6 +135,19 @@ pub struct Wanted<S: Simd, F: Scalar> {
     pub least: Vectors<S, F>,
 }
 
+impl<S: Simd, F: Scalar> Wanted<S, F> {
+    /// Whether any of these squared lengths is wanted.
+    #[inline(always)]
+    pub fn any(&self, simd: S, lengths: Vectors<S, F>) -> bool {
+        let Self { constant, least } = *self;
+        let mut near = F::at_least(simd, gaussian::<S, F>(simd, constant, lengths[0]), least[0]);
+        for v in 1..VECTORS {
+            near = F::either(simd, near, F::at_least(simd, gaussian::<S, F>(simd, constant, lengths[v]), least[v]));
+        }
+        F::any(simd, near)
+    }
+}
+
 /// `constant - q / 2`.
 #[inline(always)]
 pub fn gaussian<S: Simd, F: Scalar>(simd: S, constant: F::Vector<S>, q: F::Vector<S>) -> F::Vector<S> {
@@ -155,13 +168,9 @@ fn lengths<S: Simd, F: Scalar, const BAND: usize>(
     for offsets in &mut bands {
         packed = band::<S, F, BAND>(simd, rows, first, packed, offsets, &mut sums);
         first += BAND;
-        if let Some(Wanted { constant, least }) = wanted {
+        if let Some(wanted) = &wanted {
             // Squares only add up, and rounding is monotonic, so a row that falls short now falls short in the end.
-            let mut near = F::at_least(simd, gaussian::<S, F>(simd, constant, sums[0]), least[0]);
-            for v in 1..VECTORS {
-                near = F::either(simd, near, F::at_least(simd, gaussian::<S, F>(simd, constant, sums[v]), least[v]));
-            }
-            if !F::any(simd, near) {
+            if !wanted.any(simd, sums) {
                 return (sums, false);
             }
         }

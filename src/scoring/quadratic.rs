@@ -6,7 +6,7 @@ use pulp::{Simd, WithSimd};
 
 use crate::scoring::bounds::Reach;
 use crate::scoring::kernel::{Factors, Wanted, gaussian};
-use crate::scoring::quadratic_form::{Link, Quadratic, student_t, student_t_limit};
+use crate::scoring::quadratic_form::{Link, Quadratic, TailReach, student_t};
 use crate::scoring::scorer::Scratch;
 use crate::simd::{Instructions, Scalar, Vectors};
 
@@ -15,6 +15,8 @@ pub struct QuadraticScorer<F> {
     pub(super) factors: Factors<F>,
     pub(super) constants: Vec<F>,
     pub(super) links: Vec<Link>,
+    /// Which squared lengths may reach a score, of Student t distributions.
+    pub(super) tails: Option<TailReach<F>>,
     pub(super) reaches: Vec<Reach>,
     /// The components as passed in; their drift is measured in `f64`.
     pub(super) components: Vec<Quadratic>,
@@ -54,6 +56,7 @@ impl<F: Scalar> QuadraticScorer<F> {
             factors,
             constants: components.iter().map(|component| F::from_f64(component.constant)).collect(),
             links: components.iter().map(|component| component.link.clone()).collect(),
+            tails: TailReach::of(&components),
             reaches: components.iter().map(reach).collect(),
             components,
             precisions: OnceLock::new(),
@@ -87,34 +90,38 @@ impl<F: Scalar> QuadraticScorer<F> {
         values
     }
 
-    /// With `least`, which squared lengths of a component are wanted, if that can be told from partial sums.
+    /// The threshold that squared lengths are compared with, from that of scores.
+    #[inline(always)]
+    pub(super) fn threshold<S: Simd>(&self, mut least: Vectors<S, F>) -> Vectors<S, F> {
+        if let Some(tails) = &self.tails {
+            for value in bytemuck::cast_slice_mut::<_, F>(&mut least) {
+                *value = F::from_f64(tails.reach(value.to_f64()));
+            }
+        }
+        least
+    }
+
+    /// Which squared lengths of a component are wanted, if that can be told from partial sums.
     #[inline(always)]
     pub(super) fn wanted<S: Simd>(
         &self,
         simd: S,
         component: usize,
-        least: Option<Vectors<S, F>>,
+        threshold: Option<Vectors<S, F>>,
     ) -> Option<Wanted<S, F>> {
-        let (constant, mut least) = (self.constants[component], least?);
+        let (constant, mut least) = (self.constants[component], threshold?);
+        if let Some(tails) = &self.tails {
+            // 1 + q <= factor reach, as -q / 2 >= (1 - factor reach) / 2.
+            let half = F::from_f64(0.5);
+            let (half, factor) = (F::splat(simd, half), F::splat(simd, F::from_f64(-0.5) * tails.factor(component)));
+            for value in &mut least {
+                *value = F::mul_add(simd, factor, *value, half);
+            }
+            return Some(Wanted { constant: F::splat(simd, F::ZERO), least });
+        }
         match self.links[component] {
             Link::Gaussian => Some(Wanted { constant: F::splat(simd, constant), least }),
-            Link::StudentT { half } => {
-                let constant = constant.to_f64();
-                for value in bytemuck::cast_slice_mut::<_, F>(&mut least) {
-                    let limit = student_t_limit(constant, half, value.to_f64(), F::EPSILON.to_f64());
-                    *value = F::from_f64(-0.5 * limit);
-                }
-                Some(Wanted { constant: F::splat(simd, F::ZERO), least })
-            }
-            Link::Mixed(_) => None,
-        }
-    }
-
-    /// Half the exponent of Student t distributions.
-    pub(super) fn exponent(&self) -> Option<f64> {
-        match self.links.first() {
-            Some(Link::StudentT { half }) => Some(*half),
-            _ => None,
+            Link::StudentT { .. } | Link::Mixed(_) => None,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::simd::Scalar;
 use crate::special::{exp_of_nonpositive, ln_1p_of_positive};
 
 /// How the log weight depends on the squared length q.
@@ -47,15 +48,51 @@ pub fn student_t(constant: f64, half: f64, q: f64) -> f64 {
     if q <= f64::MAX { constant - half * ln_1p_of_positive(q) } else { constant - q }
 }
 
-/// An upper limit of the squared lengths q for which [`student_t`] is at least `least`, if `epsilon` is the relative
-/// rounding error of the numbers; negative if there are none.
-#[inline(always)]
-pub fn student_t_limit(constant: f64, half: f64, least: f64, epsilon: f64) -> f64 {
-    let reach = (constant - least) / half;
-    let rounding = 8.0 * epsilon * (1.0 + (constant.abs() + least.abs()) / half);
-    let reach = reach + rounding;
-    // An infinite limit excludes nothing.
-    if reach >= 0.0 { (exp_of_nonpositive(-reach).recip() - 1.0) * (1.0 + 8.0 * epsilon) + epsilon } else { -1.0 }
+/// Which squared lengths may reach a score, where all components are Student t with the same exponent: those with
+/// `1 + q <= factor reach`. The factor of a component and the reach of a threshold are rounded up.
+#[derive(Debug, Clone)]
+pub struct TailReach<F> {
+    half: f64,
+    largest: f64,
+    /// `exp((constant - largest) / half)`, (K,).
+    factors: Vec<F>,
+}
+
+impl<F: Scalar> TailReach<F> {
+    /// That of components; `None` if they have other links.
+    pub fn of(components: &[Quadratic]) -> Option<Self> {
+        let Link::StudentT { half } = components.first()?.link else { return None };
+        if components.iter().any(|component| component.link != Link::StudentT { half }) {
+            return None;
+        }
+        let largest = components.iter().map(|component| component.constant).fold(f64::NEG_INFINITY, f64::max);
+        let rounding = |sizes: f64| 1.0 + 8.0 * F::EPSILON.to_f64() * (1.0 + sizes / half);
+        let factor = |Quadratic { constant, .. }: &Quadratic| {
+            ((constant - largest) / half).exp() * rounding(constant.abs() + largest.abs())
+        };
+        let factors = components.iter().map(|component| F::from_f64(factor(component))).collect();
+        Some(Self { half, largest, factors })
+    }
+
+    /// Half the exponent.
+    pub fn half(&self) -> f64 {
+        self.half
+    }
+
+    /// The factor of a component.
+    #[inline(always)]
+    pub fn factor(&self, component: usize) -> F {
+        self.factors[component]
+    }
+
+    /// The reach of a threshold; infinite for minus infinity.
+    #[inline(always)]
+    pub fn reach(&self, least: f64) -> f64 {
+        let fall = (self.largest - least) / self.half;
+        let near = exp_of_nonpositive(-fall.abs());
+        let reach = if fall >= 0.0 { near.recip() } else { near };
+        reach * (1.0 + 8.0 * F::EPSILON.to_f64() * (1.0 + least.abs() / self.half))
+    }
 }
 
 /// One component: `q = scale^2 |factor (x - centre)|^2` and the function of q.

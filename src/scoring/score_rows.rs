@@ -6,11 +6,12 @@ use pulp::{Simd, WithSimd};
 
 use crate::responsibilities::TopL;
 use crate::scoring::bounds::bounds_of;
+use crate::scoring::kernel::Wanted;
 use crate::scoring::quadratic::QuadraticScorer;
-use crate::scoring::quadratic_form::Link;
+use crate::scoring::quadratic_form::{Link, TailReach};
 use crate::scoring::scorer::{Block, NO_LEAD, Scorer, Scratch, Spreads, Tile};
 use crate::scoring::{Drift, PairBounds};
-use crate::simd::{Scalar, Vectors, parts_of_group, rows_of_part};
+use crate::simd::{Lines, Scalar, VECTORS, Vectors, parts_of_group, rows_of_part};
 
 /// [`Scorer::score_rows`], compiled for each instruction set.
 struct ScoreRows<'a, 'b, F> {
@@ -32,7 +33,12 @@ impl<F: Scalar> WithSimd for ScoreRows<'_, '_, F> {
         if let Some(bounds) = &mut bounds {
             let n = block.rows.dense().len() / scorer.factors.dimension();
             scratch.lists.measure(block.rows.dense(), scorer.factors.dimension());
-            scratch.scan.reset(bounds.drifts, &scorer.constants, &scorer.reaches, scorer.exponent());
+            scratch.scan.reset(
+                bounds.drifts,
+                &scorer.constants,
+                &scorer.reaches,
+                scorer.tails.as_ref().map(TailReach::half),
+            );
             if block.leads.len() == n && !block.leads.contains(&NO_LEAD) && sink.drops() {
                 if scorer.score_bounded(simd, block, bounds, sink, scratch) {
                     return;
@@ -109,7 +115,7 @@ impl<F: Scalar> QuadraticScorer<F> {
         sink: &mut TopL<F>,
         scratch: &mut Scratch<F>,
     ) {
-        let Scratch { tile, common, lists, .. } = scratch;
+        let Scratch { tile, common, lists, thresholds, .. } = scratch;
         tile.fill(block.rows.dense(), self.factors.dimension());
         let (n_groups, parts) = (tile.n_padded() / F::GROUP, parts_of_group::<S, F>());
         let mut common: Option<&mut [Vectors<S, F>]> = self.row_term.as_ref().map(|_| {
@@ -121,7 +127,9 @@ impl<F: Scalar> QuadraticScorer<F> {
         }
         let mut offers = sink.offers(simd);
         let mut steps = [0; MOST_ROWS];
-        let abandons = common.is_none() && self.factors.has_bands();
+        let abandons = common.is_none() && (self.factors.has_bands() || self.tails.is_some());
+        let mut thresholds =
+            self.tails.as_ref().filter(|_| abandons).map(|_| Thresholds::new(thresholds, tile.n_padded()));
         let mut first = 0;
         while first < n_groups {
             // Groups with the same lead process the components in the same order: the lead first, then all others.
@@ -139,7 +147,10 @@ impl<F: Scalar> QuadraticScorer<F> {
                 let factor = self.factors.factor(component);
                 for part in first * parts..end * parts {
                     let rows = tile.rows_of_part::<S>(part);
-                    let least = if abandons { offers.least(part) } else { None };
+                    let mut least = if abandons { offers.least(part) } else { None };
+                    if let (Some(least), Some(thresholds)) = (&mut least, &mut thresholds) {
+                        *least = thresholds.of(simd, part, *least, |least| self.threshold::<S>(least));
+                    }
                     let wanted = self.wanted(simd, component, least);
                     let (lengths, is_complete) = factor.squared_lengths(simd, tile.part(part), wanted);
                     if let Some(bounds) = &mut bounds {
@@ -149,7 +160,9 @@ impl<F: Scalar> QuadraticScorer<F> {
                             bounds.raise(row, component, value);
                         }
                     }
-                    if !is_complete {
+                    // The logarithms of tails cost more than the comparison.
+                    let is_far = |wanted: Wanted<S, F>| self.tails.is_some() && !wanted.any(simd, lengths);
+                    if !is_complete || wanted.is_some_and(is_far) {
                         continue;
                     }
                     let mut scores = self.log_weights(simd, component, lengths);
@@ -255,7 +268,8 @@ impl<F: Scalar> QuadraticScorer<F> {
                 }
                 for (part, list) in list.chunks(rows_of_part::<S, F>()).enumerate() {
                     let least: &[Vectors<S, F>] = bytemuck::cast_slice(least);
-                    let wanted = self.wanted(simd, component, again.then_some(least[part]));
+                    let least = again.then(|| self.threshold::<S>(least[part]));
+                    let wanted = self.wanted(simd, component, least);
                     let (lengths, is_complete) = factor.squared_lengths(simd, tile.part(part), wanted);
                     for (length, &row) in rows_of.iter_mut().zip(list) {
                         *length = lists.lengths[row as usize];
@@ -276,6 +290,40 @@ impl<F: Scalar> QuadraticScorer<F> {
                 }
             }
         }
+    }
+}
+
+/// Thresholds of the rows of a tile, part by part. They are computed anew only where scores have risen.
+struct Thresholds<'a, S: Simd, F: Scalar> {
+    scores: &'a mut [Vectors<S, F>],
+    lengths: &'a mut [Vectors<S, F>],
+}
+
+impl<'a, S: Simd, F: Scalar> Thresholds<'a, S, F> {
+    fn new([scores, lengths]: &'a mut [Lines<F>; 2], n: usize) -> Self {
+        scores.reset(n, F::NEG_INFINITY);
+        lengths.reset(n, F::INFINITY);
+        Self { scores: bytemuck::cast_slice_mut(scores), lengths: bytemuck::cast_slice_mut(lengths) }
+    }
+
+    /// The thresholds of a part whose scores must reach `least`.
+    #[inline(always)]
+    fn of(
+        &mut self,
+        simd: S,
+        part: usize,
+        least: Vectors<S, F>,
+        of: impl Fn(Vectors<S, F>) -> Vectors<S, F>,
+    ) -> Vectors<S, F> {
+        let known = self.scores[part];
+        let mut risen = F::greater(simd, least[0], known[0]);
+        for v in 1..VECTORS {
+            risen = F::either(simd, risen, F::greater(simd, least[v], known[v]));
+        }
+        if F::any(simd, risen) {
+            (self.scores[part], self.lengths[part]) = (least, of(least));
+        }
+        self.lengths[part]
     }
 }
 

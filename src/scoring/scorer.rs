@@ -124,6 +124,8 @@ pub struct Scratch<F> {
     pub scores: Lines<F>,
     /// Terms common to all components, for the rows of a tile.
     pub common: Lines<F>,
+    /// The scores that rows must reach to be kept, and the squared lengths that follow from them.
+    pub thresholds: [Lines<F>; 2],
     /// The score that each listed row must reach to be kept.
     pub least: Lines<F>,
     /// The pairs that their bounds do not exclude, row by row.
