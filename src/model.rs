@@ -275,15 +275,29 @@ impl Specification {
         Ok(weights)
     }
 
+    /// Whether a part of rows is not seen: by the likelihood, or missing values that it imputes.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for an unknown likelihood.
+    pub fn hides(&self) -> Result<bool> {
+        let Named { name, parameters } = &self.likelihood;
+        let hides = |member: &likelihood::Member| {
+            member.entry.support(Feature::Hidden).is_some()
+                || self.missing && member.entry.support(Feature::Imputed).is_some()
+        };
+        Ok(likelihood::members(name, parameters)?.iter().any(hides))
+    }
+
     /// Refuses point estimates of components if a part of each row is not seen.
     fn check_seen(&self) -> Result<()> {
-        let Named { name, parameters } = &self.likelihood;
-        let is_hidden = |member: &likelihood::Member| member.entry.support(Feature::Hidden).is_some();
-        if self.objective == Objective::Variational || !likelihood::members(name, parameters)?.iter().any(is_hidden) {
+        let Named { name, .. } = &self.likelihood;
+        let is_seen = self.objective == Objective::Variational || !self.hides()?;
+        if is_seen {
             return Ok(());
         }
         let reason = "a part of each row is not seen, and has a distribution";
-        let found = format!("objective={:?} with {name}", self.objective.name());
+        let values = if self.missing { " and missing values" } else { "" };
+        let found = format!("objective={:?} with {name}{values}", self.objective.name());
         Err(Error::not_supported("objective", found, reason, "\"variational\""))
     }
 

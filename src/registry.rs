@@ -44,6 +44,8 @@ pub enum Feature {
     Missing,
     /// A likelihood or a process: bounds with different numbers of components can be compared, so moves can be judged.
     Moves,
+    /// A likelihood: missing values are imputed, with a distribution that depends on the component of the row.
+    Imputed,
     /// A likelihood: a part of each row is not seen, so that its statistics depend on the component that it is under.
     Hidden,
     /// A move: it can raise the number of components.
@@ -219,6 +221,7 @@ impl Feature {
             Self::Sparse => "sparse",
             Self::Missing => "missing",
             Self::Moves => "moves",
+            Self::Imputed => "imputed",
             Self::Hidden => "hidden",
             Self::Growth => "growth",
         }

@@ -29,8 +29,8 @@ damaged = table.mask(absent)
 damaged.isna().sum()
 
 # %%
-# ``missing="marginalize"`` integrates missing values out. Missing values are NaN.
-model = sb.Mixture(likelihood=sb.DiagonalGaussian())
+# With ``missing="marginalize"`` a ``Gaussian`` imputes missing values, NaN, from the others of the row and its cluster.
+model = sb.Mixture(likelihood=sb.Gaussian())
 moves = (sb.Birth(), sb.Merge(), sb.Delete())
 algorithm = sb.Memoized(moves=moves, tol=1e-3)
 fit = sb.fit(model, damaged, algorithm, missing="marginalize", progress=False)

@@ -23,6 +23,7 @@ use crate::likelihood::{
 };
 use crate::parameters::{Parameters, Value};
 use crate::registry::{Entry, Feature, Support};
+use crate::scoring::lacks;
 use crate::simd::{Lines, Scalar};
 use crate::suffstats::Sufficient;
 
@@ -88,7 +89,7 @@ impl ColumnBlock {
 
     /// Whether a row has this block.
     fn is_in<F: Scalar>(&self, row: &[F]) -> bool {
-        self.place.present.is_none() || !row[self.place.columns[0]].is_nan()
+        self.place.present.is_none() || !lacks(row, &self.place.columns)
     }
 
     /// Its values of a vector with one for each column.
@@ -210,7 +211,8 @@ impl FromParameters for Columns {
             };
             let likelihood = likelihoods::of_any_scalar(member.entry.name, &own, own_frame)?;
             columns.iter().zip(likelihood.wide.origin()).for_each(|(&column, &zero)| origin[column] = zero);
-            let present = (frame.missing && !leaves_out).then_some(n_statistics);
+            let imputes = member.entry.support(Feature::Imputed).is_some();
+            let present = (frame.missing && (imputes || !leaves_out)).then_some(n_statistics);
             let first = n_statistics + usize::from(present.is_some());
             n_statistics = first + likelihood.wide.n_statistics();
             let statistics = first..n_statistics;

@@ -5,8 +5,8 @@ use crate::data::{Domain, Freedom, Moments, Needs};
 use crate::error::{Error, Result};
 use crate::likelihood::resolution::{cell_covariance, resolved_resolution};
 use crate::likelihood::wishart::{
-    Constants, NormalWishart, NormalWishartModel, check_dof, check_scale, check_scale_beside, default_scale, dofs,
-    scales, survives_beside,
+    Constants, Fill, NormalWishart, NormalWishartModel, check_dof, check_scale, check_scale_beside, default_scale,
+    dofs, scales, survives_beside,
 };
 use crate::likelihood::{Frame, FromParameters};
 use crate::linalg::{packed_len, unpack_lower};
@@ -26,6 +26,8 @@ pub struct Gaussian {
     rounding: Vec<f64>,
     prior: NormalWishart,
     constants: Constants,
+    /// Fills missing values of rows without a component.
+    fill: Option<Fill>,
 }
 
 impl FromParameters for Gaussian {
@@ -39,8 +41,12 @@ impl FromParameters for Gaussian {
             Measured::always("covariance", Measure::Products),
             Measured::always(RESOLUTION.name, Measure::Lengths),
         ],
-        faces: &["scores", "points", "seeding", "draws", "parameters", "urn", "evidence", "laws"],
-        supports: &[Support::always(Feature::Moves)],
+        faces: &["scores", "points", "seeding", "imputation", "draws", "parameters", "urn", "evidence", "laws"],
+        supports: &[
+            Support::always(Feature::Missing),
+            Support::always(Feature::Imputed),
+            Support::always(Feature::Moves),
+        ],
         parameters: &[
             Parameter::new("mean", ParameterKind::Vector, DefaultValue::Data),
             Parameter::new("mean_precision", ParameterKind::NumberOrGamma(Range::POSITIVE), DefaultValue::Evidence),
@@ -116,7 +122,8 @@ impl FromParameters for Gaussian {
         let relative = mean.iter().zip(&origin).map(|(m, o)| m - o).collect();
         let prior = NormalWishart::new(dof, kappa.recip(), relative, scale.to_vec())?;
         let rounding = cell_covariance(parameters, d)?;
-        Ok(Self { origin, scale: scale.to_vec(), rounding, prior, constants: Constants::default() })
+        let fill = frame.missing.then(|| Fill::new(&prior, &rounding));
+        Ok(Self { origin, scale: scale.to_vec(), rounding, prior, constants: Constants::default(), fill })
     }
 }
 
@@ -153,6 +160,10 @@ impl NormalWishartModel for Gaussian {
 
     fn rounding(&self) -> &[f64] {
         &self.rounding
+    }
+
+    fn fill(&self) -> Option<&Fill> {
+        self.fill.as_ref()
     }
 
     /// Mathematics 1a: kappa = kappa_0 + N, nu = nu_0 + N, m = (kappa_0 m_0 + s) / kappa,

@@ -11,7 +11,7 @@ use crate::mcmc::{RowTable, Target};
 use crate::model::{Named, Specification};
 use crate::parallel::Cancel;
 use crate::process::LabelLaw;
-use crate::registry::RESOLUTION;
+use crate::registry::{Feature, RESOLUTION};
 use crate::room::check_room;
 use crate::simd::Scalar;
 
@@ -36,6 +36,7 @@ impl Grounds {
         let Named { name, parameters } = &specification.likelihood;
         likelihood::check_closed(name, parameters)?;
         specification.law()?;
+        check_imputed(specification)?;
         let n = rows.n_rows();
         if n == 0 || u32::try_from(n).is_err() {
             return Err(Error::invalid("data", format!("{n} rows"), "from 1 to 4294967294 rows"));
@@ -82,6 +83,23 @@ impl Grounds {
     /// that another thread has changed.
     pub fn table<F: Scalar>(&self, target: &Target, rows: &dyn Rows<F>) -> Result<RowTable> {
         copy(rows, &self.coordinates, target.likelihood.origin(), "X")
+    }
+}
+
+/// Refuses missing values that a likelihood imputes.
+///
+/// # Errors
+/// [`Error::NotSupported`] for `missing`.
+fn check_imputed(specification: &Specification) -> Result<()> {
+    let Named { name, parameters } = &specification.likelihood;
+    let imputes = |member: &likelihood::Member| member.entry.support(Feature::Imputed).is_some();
+    match likelihood::members(name, parameters)?.iter().find(|member| specification.missing && imputes(member)) {
+        Some(member) => {
+            let found = format!("missing=\"marginalize\" for a sampler of {}", member.entry.name);
+            let reason = "only fits impute its missing values";
+            Err(Error::not_supported("missing", found, reason, "DiagonalGaussian, or data without missing values"))
+        }
+        None => Ok(()),
     }
 }
 

@@ -35,7 +35,9 @@ impl<F: Scalar> ScoredColumns<F> {
     fn gather(&self, rows: &[F], dimension: usize, out: &mut Vec<F>) {
         gather(&self.columns, rows, dimension, out);
         if self.may_lack {
-            out.iter_mut().filter(|value| value.is_nan()).for_each(|value| *value = F::ZERO);
+            let own = out.chunks_exact_mut(self.columns.len());
+            let lacking = own.filter(|row| row.iter().all(|value| value.is_nan()));
+            lacking.for_each(|row| row.fill(F::ZERO));
         }
     }
 
@@ -43,12 +45,22 @@ impl<F: Scalar> ScoredColumns<F> {
     fn clear_lacking(&self, rows: &[F], dimension: usize, scores: &mut [F]) {
         if self.may_lack {
             for (score, row) in scores.iter_mut().zip(rows.chunks_exact(dimension)) {
-                if row[self.columns[0]].is_nan() {
+                if lacks(row, &self.columns) {
                     *score = F::ZERO;
                 }
             }
         }
     }
+}
+
+/// Offers all scores of a piece of rows, (K, `n_padded`), that begins with group `first`, to the sink.
+pub(super) fn offer_sums<F: Scalar>(sums: &[F], n_padded: usize, first: usize, sink: &mut TopL<F>) {
+    Instructions::widest().run(OfferSums { sums, n_padded, first, sink });
+}
+
+/// Whether a row lacks all of these columns.
+pub fn lacks<F: Scalar>(row: &[F], columns: &[usize]) -> bool {
+    columns.iter().all(|&column| row[column].is_nan())
 }
 
 /// Copies columns of rows of `dimension` values, one row after another.
@@ -96,7 +108,7 @@ impl<F: Scalar> SumScorer<F> {
                 sums.iter_mut().zip(scores).for_each(|(sum, &score)| *sum += score);
                 continue;
             }
-            let has = |row: &[F]| !row[block.columns[0]].is_nan();
+            let has = |row: &[F]| !lacks(row, &block.columns);
             for (sums, scores) in sums.chunks_exact_mut(n_padded).zip(scores.chunks_exact(n_padded)) {
                 let rows = rows.chunks_exact(self.dimension);
                 for ((sum, &score), _) in sums.iter_mut().zip(scores).zip(rows).filter(|(_, row)| has(row)) {
@@ -120,7 +132,7 @@ impl<F: Scalar> Scorer<F> for SumScorer<F> {
             self.add_up(rows, &mut space, scratch);
             let n_padded = (rows.len() / self.dimension).next_multiple_of(F::GROUP);
             let first = index * n_groups;
-            Instructions::widest().run(OfferSums { sums: &space.sums, n_padded, first, sink });
+            offer_sums(&space.sums, n_padded, first, sink);
         }
         scratch.sums = Some(space);
         sink.n_evaluated += k * (rows.len() / self.dimension);
@@ -134,7 +146,7 @@ impl<F: Scalar> Scorer<F> for SumScorer<F> {
             terms.fill(0.0);
             block.scorer.add_row_terms(RowBlock::Dense(&own), &mut terms);
             for ((out, term), row) in out.iter_mut().zip(&terms).zip(rows.chunks_exact(self.dimension)) {
-                if !(block.may_lack && row[block.columns[0]].is_nan()) {
+                if !(block.may_lack && lacks(row, &block.columns)) {
                     *out += term;
                 }
             }

@@ -209,7 +209,7 @@ def test_the_coefficient_is_a_flag() -> None:
 PRODUCT = sb.SphericalGaussian(base="product")
 
 
-@pytest.mark.parametrize("likelihood", [sb.Gaussian(), PRODUCT, sb.Multinomial()], ids=name)
+@pytest.mark.parametrize("likelihood", [sb.ZeroMeanGaussian(), PRODUCT, sb.Multinomial()], ids=name)
 def test_missing_values_that_cannot_be_left_out(likelihood: Any) -> None:
     with pytest.raises(sb.NotSupported, match="or data without missing values"):
         fit(likelihood, flags(), missing="marginalize")

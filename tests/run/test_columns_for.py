@@ -142,13 +142,12 @@ def test_tables_are_read_alike(table: Callable[[pd.DataFrame], Any], capsys: pyt
     frame["e"] = pd.array(with_nan(COUNTS), dtype="Int64")
     found = sb.columns_for(table(frame))
     assert str(found) == (
-        "Columns({'a': Gaussian(), 'b': DiagonalGaussian(), 'e': NegativeBinomial(), 'd': Bernoulli(), "
-        "'c': Categorical()})"
+        "Columns({'a, b': Gaussian(), 'e': NegativeBinomial(), 'd': Bernoulli(), 'c': Categorical()})"
     )
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["column", "holds", "likelihood", "why"]
     assert [line.split()[0] for line in lines[1:]] == list("abcde")
-    starts = {line.index(part) for line, part in zip(lines[1:], ["Gau", "Dia", "Cat", "Ber", "Neg"], strict=True)}
+    starts = {line.index(part) for line, part in zip(lines[1:], ["Gau", "Gau", "Cat", "Ber", "Neg"], strict=True)}
     assert starts == {lines[0].index("likelihood")}
     assert "43 missing" in lines[2]
 
@@ -162,10 +161,13 @@ def test_amounts_share_a_gaussian_if_there_are_enough_rows(n: int, n_columns: in
     assert found == sb.Columns({tuple(range(n_columns)): sb.Gaussian() if joint else sb.DiagonalGaussian()})
 
 
-def test_amounts_with_missing_values_are_apart() -> None:
+def test_many_amounts_with_missing_values_are_apart() -> None:
     frame = pd.DataFrame({"a": NORMAL, "b": with_nan(NORMAL), "c": 2.0 * NORMAL**3, "d": with_nan(NORMAL[::-1])})
     found = sb.columns_for(frame, verbose=False)
-    assert found == sb.Columns({"a, c": sb.Gaussian(), "b, d": sb.DiagonalGaussian()})
+    assert found == sb.Columns({"a, b, c, d": sb.Gaussian()})
+    many = pd.DataFrame(np.random.default_rng(0).normal(size=(len(frame), 18))).rename(columns=lambda name: f"x{name}")
+    apart = sb.columns_for(pd.concat([many, frame], axis=1), verbose=False)
+    assert apart == sb.Columns({(*many, "a", "c"): sb.Gaussian(), "b, d": sb.DiagonalGaussian()})
     # Rows that lack all amounts need no likelihood of their own.
     quick: dict[str, Any] = {"algorithm": sb.Full(max_passes=2), "missing": "marginalize"}
     sb.fit(sb.Mixture(likelihood=found), frame, **quick)
@@ -282,7 +284,7 @@ def test_what_cannot_be_split(data: Any, columns: Any, error: type[sb.Stickbreak
 
 
 def test_later_rows_may_lack_single_amounts_if_told() -> None:
-    """Without holes there is a Gaussian, whose rows lack all amounts or none."""
+    """A Gaussian imputes single values; of many amounts, each has a distribution of its own."""
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"])
     holes = table.copy()
@@ -290,25 +292,29 @@ def test_later_rows_may_lack_single_amounts_if_told() -> None:
     fit = sb.fit(
         sb.Mixture(likelihood=sb.columns_for(table, verbose=False)), table, missing="marginalize", progress=False
     )
-    with pytest.raises(sb.InvalidArgument, match="NaN in row 3, column 'a'"):
-        fit.predict(holes)
-    likelihood = sb.columns_for(table, verbose=False, missing="marginalize")
-    assert isinstance(likelihood.blocks[("a", "b")], sb.DiagonalGaussian)
-    fit = sb.fit(sb.Mixture(likelihood=likelihood), table, missing="marginalize", progress=False)
     assert len(fit.predict(holes)) == 60
+    for missing in ("error", "marginalize"):
+        likelihood = sb.columns_for(holes, verbose=False, missing=missing)
+        assert isinstance(likelihood.blocks[("a", "b")], sb.Gaussian)
+    many = pd.DataFrame(rng.normal(size=(300, 21))).rename(columns=str)
+    likelihood = sb.columns_for(many, verbose=False, missing="marginalize")
+    assert isinstance(likelihood.blocks[tuple(many)], sb.DiagonalGaussian)
 
 
 def test_amounts_with_holes_are_said_to_be_independent(capsys: pytest.CaptureFixture[str]) -> None:
     rng = np.random.default_rng(0)
-    table = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"])
+    table = pd.DataFrame(rng.normal(size=(400, 21))).rename(columns=str)
     sb.columns_for(table)
     assert "independent" not in capsys.readouterr().out
-    table.loc[3, "a"] = np.nan
+    table.loc[3, "0"] = np.nan
     sb.columns_for(table)
     assert "independent within a cluster" not in capsys.readouterr().out
-    table["c"] = table["a"] * 2.0
+    table.loc[5, "1"] = np.nan
     sb.columns_for(table)
     assert "independent within a cluster" in capsys.readouterr().out
+    # Fewer amounts have a Gaussian, which imputes.
+    sb.columns_for(table[["0", "1", "2"]])
+    assert "independent within a cluster" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

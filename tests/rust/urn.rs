@@ -60,7 +60,7 @@ fn required(name: &str, d: usize) -> Parameters {
         }
         "Columns" => {
             let real: Vec<String> = (0..d - 1).map(|column| column.to_string()).collect();
-            let gaussian = if d > 1 { format!("Gaussian {}; ", real.join(" ")) } else { String::new() };
+            let gaussian = if d > 1 { format!("ZeroMeanGaussian {}; ", real.join(" ")) } else { String::new() };
             Parameters::from_pairs([("blocks", Value::Text(format!("{gaussian}Poisson {}", d - 1)))])
         }
         _ => Parameters::default(),
@@ -91,12 +91,13 @@ impl Case {
         Self { name, likelihood, rows }
     }
 
-    /// One case for each likelihood, and one more with missing values if it allows them.
+    /// One case for each likelihood with urns, and one more with missing values if it allows them.
     fn all(n: usize, d: usize, seed: u64) -> Vec<Self> {
         let kinds = ENTRIES.iter().flat_map(|entry| [(entry.name, false), (entry.name, true)]);
         let allowed = kinds
             .filter(|(name, missing)| !missing || demands(name, &required(name, d)).is_ok_and(|asked| asked.missing));
-        allowed.map(|(name, missing)| Self::new(name, n, d, missing, seed)).collect()
+        let cases = allowed.map(|(name, missing)| Self::new(name, n, d, missing, seed));
+        cases.filter(|case| case.likelihood.urn().is_some()).collect()
     }
 
     fn urn(&self) -> &dyn Urn {

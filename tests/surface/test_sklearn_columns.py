@@ -140,7 +140,7 @@ def test_missing_values_follow_the_estimator() -> None:
         mixture().fit(holes)
     found = mixture(missing="marginalize").fit(holes)
     assert [type(part) for part in found.fit_.model.likelihood.blocks.values()] == [
-        sb.DiagonalGaussian,
+        sb.Gaussian,
         sb.NegativeBinomial,
         sb.Categorical,
     ]
@@ -163,7 +163,7 @@ def test_missing_values_are_refused_with_what_to_do() -> None:
     holes = FRAME[["age", "visits"]].assign(age=FRAME["age"].where(FRAME.index != 4))
     estimators = {
         'use missing="marginalize"$': mixture(sb.DiagonalGaussian()),
-        'use missing="marginalize" and a likelihood such as': mixture("gaussian"),
+        'use missing="marginalize" and a likelihood such as': mixture("student_t"),
         "write 0 where nothing was counted$": mixture("multinomial"),
     }
     for hint, estimator in estimators.items():

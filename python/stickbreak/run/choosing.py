@@ -43,6 +43,8 @@ _MANY_ZEROS = 0.2
 _SKEWED = 1.5
 # Full covariances need this many rows for each column, and cost too much with more columns.
 _ROWS_OF_COLUMN, _MOST_JOINT = 10, 100
+# With more amounts most rows lack other ones, and each pattern of holes costs the cube of their number.
+_MOST_IMPUTED = 20
 _MOST_SHOWN = 3
 _ID = re.compile(r"(?:^|[\W_])(?:[iI][dD]|(?i:uuid|guid|key))$|[a-z](?:Id|ID)$")
 _DATE = re.compile(
@@ -53,7 +55,7 @@ _ALLOWED = "a table of amounts, counts, categories and flags"
 # Said below the table.
 _OF_HOLES = (
     "Amounts with missing values are taken as independent within a cluster. If they are not, a cluster becomes several "
-    "components; complete rows or columns have a Gaussian."
+    "components; complete rows or columns, or fewer columns, have a Gaussian."
 )
 
 
@@ -80,11 +82,12 @@ def columns_for(data: Any, *, verbose: bool = True, missing: str = "error") -> C
     text, declared categories; whole numbers of few values         `Categorical`
     ============================================================== ======================================
 
-    Amounts share one `Gaussian`, which sees how they vary together, if there are ten rows or more for each of them, and
-    at most 100. Amounts that some rows lack one by one have a `DiagonalGaussian`, which takes them as independent
-    within a cluster; so have all amounts otherwise, and with ``missing="marginalize"``. Up to ten distinct whole
-    numbers are categories, unless they look like counts: five or more from 0 on, whose frequencies have one peak
-    and fall below a quarter of it. Missing values decide nothing. Constant columns stay, without effect.
+    Amounts share one `Gaussian`, which sees how they vary together, if there are ten rows or more for each of them,
+    and at most 100. Of more than 20 amounts, those that some rows lack one by one have a `DiagonalGaussian`, which
+    takes them as independent within a cluster; so have all amounts otherwise, and with ``missing="marginalize"``.
+    Up to ten distinct whole numbers are categories, unless they look like counts: five or more from 0 on, whose
+    frequencies have one peak and fall below a quarter of it. Missing values decide nothing else. Constant columns
+    stay, without effect.
 
     Parameters
     ----------
@@ -93,8 +96,8 @@ def columns_for(data: Any, *, verbose: bool = True, missing: str = "error") -> C
     verbose : bool
         Whether to print each column, what it holds, its likelihood, and why.
     missing : {"error", "marginalize"}
-        "marginalize": later rows may lack values that no row of `data` lacks, so all amounts have a `DiagonalGaussian`.
-        The `Gaussian` of several amounts takes rows that have all of them or none.
+        "marginalize": later rows may lack values that no row of `data` lacks, so more than 20 amounts have a
+        `DiagonalGaussian`. Fit with `missing` of the same value.
 
     Returns
     -------
@@ -173,10 +176,11 @@ def likelihoods_of(choices: Sequence[ColumnChoice], *, may_miss: bool = False) -
     amounts = [choice.values for choice in choices if choice.part == "amount"]
     holes = np.isnan(np.stack(amounts)) if amounts else np.zeros((0, 0), dtype=bool)
     same = bool((holes.all(axis=0) | ~holes.any(axis=0)).all())
-    complete = [same or not bool(row.any()) for row in holes]
+    imputes = len(amounts) <= _MOST_IMPUTED
+    complete = [same or imputes or not bool(row.any()) for row in holes]
     n_joint = complete.count(True)
     n = len(amounts[0]) if amounts else 0
-    is_joint = not may_miss and n_joint <= _MOST_JOINT and n >= _ROWS_OF_COLUMN * n_joint
+    is_joint = (imputes or not may_miss) and n_joint <= _MOST_JOINT and n >= _ROWS_OF_COLUMN * n_joint
     gaussian, diagonal = Gaussian(), DiagonalGaussian()
     others: dict[Part, Likelihood] = {"count": NegativeBinomial(), "flag": Bernoulli(), "category": Categorical()}
     found = iter(complete)

@@ -29,7 +29,7 @@ pub(super) fn add_blocks<'p>(
         kept.clear();
         let size = place.columns.len();
         for (row, weight) in weights.iter().enumerate() {
-            if !own_rows[row * size].is_nan() {
+            if !own_rows[row * size..][..size].iter().all(|value| value.is_nan()) {
                 own_rows.copy_within(row * size..(row + 1) * size, kept.len() * size);
                 own_weights.push(*weight);
                 kept.push(row);

@@ -2,6 +2,8 @@
 
 mod constants;
 mod evidence;
+mod holes;
+mod imputation;
 mod lanes;
 mod model;
 mod normal_wishart;
@@ -11,6 +13,7 @@ mod urn;
 
 pub use constants::Constants;
 pub use evidence::TAIL_DOF;
+pub use holes::Fill;
 pub use model::{NormalWishartModel, dofs, scales};
 pub use normal_wishart::NormalWishart;
 pub use scale::{check_dof, check_positive_definite, check_scale, check_scale_beside, default_scale, survives_beside};

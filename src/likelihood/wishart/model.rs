@@ -9,16 +9,18 @@ use crate::error::{Error, Result};
 use crate::laws::Law;
 use crate::likelihood::ridge::{LEAST_SHARE, RIDGE};
 use crate::likelihood::wishart::constants::Constants;
+use crate::likelihood::wishart::holes::{Fill, N_FILLS, scorer_of_patterns};
 use crate::likelihood::wishart::normal_wishart::NormalWishart;
 use crate::likelihood::wishart::tail::{HeavyTail, N_SCALES, ScaleSums, TailScorer};
 use crate::likelihood::{
-    AtPoint, ComponentStreams, Conjugate, Density, Draw, Estimate, Evidence, FromParameters, Laws, Likelihood, Metric,
-    ParameterDraws, ParameterSource, PointEstimates, RowDraws, RowSource, Scores, Seeding, Urn,
+    AtPoint, ComponentStreams, Conjugate, Density, Draw, Estimate, Evidence, FromParameters, Imputation, Laws,
+    Likelihood, Metric, ParameterDraws, ParameterSource, PointEstimates, RowDraws, RowSource, Scores, Seeding, Urn,
 };
 use crate::linalg::{add_moments, packed_diagonal, packed_len, transposed, unpack};
 use crate::objective::Objective;
 use crate::parallel::try_map;
 use crate::parameters::{Parameters, Value, table, vector};
+use crate::registry::Feature;
 use crate::scoring::{Column, ColumnScorer, ColumnTerms, Curve, Quadratic, QuadraticScorer, Scorer};
 use crate::simd::{Lines, Scalar};
 use crate::suffstats::Sufficient;
@@ -42,6 +44,10 @@ pub trait NormalWishartModel: FromParameters + std::fmt::Debug + Send + Sync {
     fn most_likely(&self, component: Sufficient<'_>, blur: &[f64]) -> Result<NormalWishart>;
     /// The tail of rows; `None` for normal rows.
     fn tail(&self) -> Option<&HeavyTail> {
+        None
+    }
+    /// Fills missing values of rows without a component; `None` if no values are missing.
+    fn fill(&self) -> Option<&Fill> {
         None
     }
     /// See [`Conjugate::posterior_parameters`].
@@ -75,7 +81,8 @@ pub fn scales(posteriors: &[NormalWishart]) -> Value {
 
 /// What the scales of the rows of a component contribute to the bound, nats.
 fn contribution<M: NormalWishartModel>(model: &M, component: Sufficient<'_>) -> f64 {
-    model.tail().map_or(0.0, |tail| tail.contribution(component))
+    let of_fills = model.fill().map_or(0.0, |_| component.statistics[component.statistics.len() - N_FILLS]);
+    of_fills + model.tail().map_or(0.0, |tail| tail.contribution(component))
 }
 
 /// A point estimate: the distribution with its mean and matrix B, the factor of B^-1 in its precision, and a variance
@@ -156,7 +163,8 @@ fn distances_of_means<M: NormalWishartModel>(
 impl<M: NormalWishartModel> Conjugate for M {
     fn n_statistics(&self) -> usize {
         let of_scales = if self.tail().is_some() { N_SCALES } else { 0 };
-        self.squares().end + of_scales
+        let of_fills = if self.fill().is_some() { N_FILLS } else { 0 };
+        self.squares().end + of_scales + of_fills
     }
 
     fn origin(&self) -> &[f64] {
@@ -166,6 +174,9 @@ impl<M: NormalWishartModel> Conjugate for M {
     fn accumulate(&self, rows: RowBlock<'_, f64>, weights: &[f64], statistics: &mut [f64], space: &mut Lines<f64>) {
         if let Some(tail) = self.tail() {
             return tail.accumulate_alone(rows, weights, statistics, space);
+        }
+        if let Some(fill) = self.fill() {
+            return fill.accumulate(rows.dense(), weights, statistics, space);
         }
         let (sums, packed) = statistics.split_at_mut(self.n_sums());
         add_moments(rows.dense(), weights, NormalWishartModel::origin(self).len(), sums, packed, space);
@@ -222,11 +233,13 @@ impl<M: NormalWishartModel> Conjugate for M {
     }
 
     fn completes(&self) -> bool {
-        self.tail().is_some()
+        self.tail().is_some() || self.fill().is_some()
     }
 
     fn centre(&self, average: Sufficient<'_>) -> Option<Vec<f64>> {
-        self.tail()?;
+        if !self.completes() {
+            return None;
+        }
         let n = mass(self, average);
         Some(moments(self, average).0.iter().map(|sum| if n > 0.0 { sum / n } else { 0.0 }).collect())
     }
@@ -248,7 +261,19 @@ impl<F: Scalar, M: NormalWishartModel> Scores<F> for M {
     ) -> Result<Box<dyn Scorer<F>>> {
         if density == Density::Divergence && self.n_sums() > 0 {
             let packed = distances_of_means(self, components, log_weights);
-            return Ok(Box::new(ColumnScorer::new(Curve::Square, packed, false)));
+            return Ok(Box::new(ColumnScorer::new(Curve::Square, packed, self.fill().is_some())));
+        }
+        if self.fill().is_some() {
+            let ready = try_map(components.len(), |k| {
+                let of = match density {
+                    Density::PlugIn(estimate) => {
+                        point(self, components[k], estimate).map(|point| (point.wishart, point.times))
+                    }
+                    _ => self.posterior(components[k]).map(|posterior| (posterior, 0.0)),
+                };
+                of.map_err(|error| error.of_component(k))
+            })?;
+            return Ok(scorer_of_patterns(ready, self.rounding(), log_weights, density));
         }
         if let (Some(tail), Density::Expected(Objective::Variational)) = (self.tail(), density) {
             let packed = try_map(components.len(), |k| {
@@ -408,8 +433,13 @@ impl<F: Scalar, M: NormalWishartModel> Likelihood<F> for M {
         Some(self)
     }
 
+    /// With missing values, rows have no distance from each other.
     fn seeding(&self) -> Option<&dyn Seeding> {
-        Some(self)
+        if self.fill().is_some() { None } else { Some(self) }
+    }
+
+    fn imputation(&self) -> Option<&dyn Imputation> {
+        M::ENTRY.support(Feature::Missing).map(|_| self as &dyn Imputation)
     }
 
     fn draws(&self) -> Option<&dyn RowDraws> {
@@ -424,8 +454,8 @@ impl<F: Scalar, M: NormalWishartModel> Likelihood<F> for M {
         Some(self)
     }
 
-    /// With tails there is no closed marginal likelihood.
+    /// With a part of rows unseen there is no closed marginal likelihood.
     fn urn(&self) -> Option<&dyn Urn> {
-        if self.tail().is_some() { None } else { Some(self) }
+        if self.completes() { None } else { Some(self) }
     }
 }

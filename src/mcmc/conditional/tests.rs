@@ -70,9 +70,7 @@ fn likelihoods() -> Vec<(Named, Vec<f64>, bool)> {
         ("1.rate", number(0.4)),
     ];
     let whole = [
-        ("blocks", Value::Text("Gaussian 1; Poisson 0".into())),
-        ("0.mean", vector(vec![0.1])),
-        ("0.mean_precision", number(0.7)),
+        ("blocks", Value::Text("ZeroMeanGaussian 1; Poisson 0".into())),
         ("0.dof", number(6.0)),
         ("0.scale", table(1, vec![2.0])),
         ("1.shape", number(2.0)),
