@@ -1,14 +1,14 @@
 //! Missing values under a full covariance: `q(x_m | z = k) = N(x, V)` for the missing columns m of a row, given its
 //! present columns o and the component (mathematics 1.7.1).
 
-use std::f64::consts::PI;
+use std::f64::consts::{LN_2, PI};
 
 use crate::data::RowBlock;
 use crate::error::Result;
 use crate::likelihood::Density;
 use crate::likelihood::wishart::normal_wishart::NormalWishart;
 use crate::linalg::{add_gram_of_lower, add_moments, cholesky, invert_lower, mirror};
-use crate::parallel::map;
+use crate::parallel::{map, map_all};
 use crate::scoring::{Completing, Incomplete, Link, PatternScorer, Quadratic, Scorer, by_pattern, columns_of};
 use crate::simd::{Lines, Scalar};
 use crate::special::multivariate_digamma;
@@ -22,47 +22,6 @@ fn part(d: usize, matrix: &[f64], rows: &[usize], columns: &[usize]) -> Vec<f64>
 }
 
 impl NormalWishart {
-    /// The distribution of the covariance of some columns and of their mean: nu less the other columns, and a block of
-    /// B.
-    ///
-    /// # Errors
-    /// [`crate::Error::Numerical`] where the block has no Cholesky factor.
-    pub fn of_columns(&self, columns: &[usize]) -> Result<Self> {
-        let d = self.dimension();
-        let block = part(d, &self.scale(), columns, columns);
-        let mean = columns.iter().map(|&column| self.mean[column]).collect();
-        Self::new(self.dof - (d - columns.len()) as f64, self.inverse_kappa, mean, block)
-    }
-
-    /// `log int exp E log p(x) dx_m + log_weight` as a function of the present columns. `variances`: those of rounding,
-    /// by column (empty if none).
-    ///
-    /// # Errors
-    /// As [`NormalWishart::of_columns`].
-    pub fn expected_of_columns(&self, columns: &[usize], variances: &[f64], log_weight: f64) -> Result<Quadratic> {
-        let (d, n, own) = (self.dimension(), columns.len(), self.of_columns(columns)?);
-        let missing = (d - n) as f64;
-        let rounding: f64 = if variances.is_empty() {
-            0.0
-        } else {
-            let precision = self.inverse();
-            columns.iter().map(|&column| precision[column * (d + 1)] * variances[column]).sum()
-        };
-        let sums = multivariate_digamma(d, 0.5 * self.dof) + d as f64 * std::f64::consts::LN_2
-            - missing * self.dof.ln()
-            - own.log_determinant
-            - n as f64 * (2.0 * PI).ln()
-            - d as f64 * self.inverse_kappa
-            - self.dof * rounding;
-        Ok(Quadratic {
-            factor: own.inverse_factor(),
-            scale: self.dof.sqrt(),
-            centre: own.mean,
-            constant: 0.5 * sums + log_weight,
-            link: Link::Gaussian,
-        })
-    }
-
     /// B^-1, (D, D).
     pub fn inverse(&self) -> Vec<f64> {
         let d = self.dimension();
@@ -70,6 +29,61 @@ impl NormalWishart {
         add_gram_of_lower(d, &self.inverse_factor(), 1.0, &mut inverse);
         mirror(d, &mut inverse);
         inverse
+    }
+}
+
+/// A posterior, or a point estimate, of which some columns are wanted.
+struct Whole {
+    distribution: NormalWishart,
+    /// The factor of B^-1 in the precision of a point estimate.
+    times: f64,
+    /// B, (D, D).
+    scale: Vec<f64>,
+    /// The diagonal of B^-1.
+    precisions: Vec<f64>,
+    /// `psi_D(nu / 2) + D ln 2 - D / kappa`, nats.
+    constant: f64,
+}
+
+impl Whole {
+    fn new((distribution, times): (NormalWishart, f64)) -> Self {
+        let d = distribution.dimension();
+        let precisions = distribution.inverse().into_iter().step_by(d + 1).collect();
+        let constant = multivariate_digamma(d, 0.5 * distribution.dof) + d as f64 * (LN_2 - distribution.inverse_kappa);
+        Self { times, scale: distribution.scale(), precisions, constant, distribution }
+    }
+
+    /// The distribution of the covariance of some columns and of their mean: nu less the other columns, and a block of
+    /// B.
+    ///
+    /// # Errors
+    /// [`crate::Error::Numerical`] where the block has no Cholesky factor.
+    fn of_columns(&self, columns: &[usize]) -> Result<NormalWishart> {
+        let NormalWishart { dof, inverse_kappa, mean, .. } = &self.distribution;
+        let block = part(mean.len(), &self.scale, columns, columns);
+        let lost = (mean.len() - columns.len()) as f64;
+        NormalWishart::new(dof - lost, *inverse_kappa, columns.iter().map(|&column| mean[column]).collect(), block)
+    }
+
+    /// `log int exp E log p(x) dx_m + log_weight` as a function of the present columns. `variances`: those of rounding,
+    /// by column (empty if none).
+    ///
+    /// # Errors
+    /// As [`Whole::of_columns`].
+    fn expected(&self, columns: &[usize], variances: &[f64], log_weight: f64) -> Result<Quadratic> {
+        let (dof, own) = (self.distribution.dof, self.of_columns(columns)?);
+        let of_column = |&column: &usize| self.precisions[column] * variances.get(column).unwrap_or(&0.0);
+        let rounding: f64 = columns.iter().map(of_column).sum();
+        let (all, n) = (self.distribution.dimension() as f64, columns.len() as f64);
+        let of_columns = (all - n) * dof.ln() + own.log_determinant + n * (2.0 * PI).ln();
+        let sums = self.constant - of_columns - dof * rounding;
+        Ok(Quadratic {
+            factor: own.inverse_factor(),
+            scale: dof.sqrt(),
+            centre: own.mean,
+            constant: 0.5 * sums + log_weight,
+            link: Link::Gaussian,
+        })
     }
 }
 
@@ -178,11 +192,12 @@ pub fn scorer_of_patterns<F: Scalar>(
         let fills = map(k, |k| Fill::new(&components[k].0, rounding));
         Box::new(Fills(fills)) as Box<dyn Completing>
     });
+    let components: Vec<Whole> = map_all(components, Whole::new);
     let of_pattern = move |columns: &[usize]| {
-        let of = |((distribution, times), weight): (&(NormalWishart, f64), &f64)| match density {
-            Density::Predictive => Ok(distribution.of_columns(columns)?.predictive(*weight)),
-            Density::PlugIn(_) => Ok(distribution.of_columns(columns)?.at_precision(*times, &[], *weight)),
-            _ => distribution.expected_of_columns(columns, &variances, *weight),
+        let of = |(whole, weight): (&Whole, &f64)| match density {
+            Density::Predictive => Ok(whole.of_columns(columns)?.predictive(*weight)),
+            Density::PlugIn(_) => Ok(whole.of_columns(columns)?.at_precision(whole.times, &[], *weight)),
+            _ => whole.expected(columns, &variances, *weight),
         };
         // A block of a matrix with a Cholesky factor has one; NaN is reported as an error later.
         let failed = || Quadratic {
