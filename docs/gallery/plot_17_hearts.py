@@ -50,7 +50,7 @@ labels = fit.predict(split)
 pd.crosstab(labels, hearts["disease"])
 
 # %%
-# The largest cluster is mostly healthy, and has no patient of grade 4. Most patients of the others are ill. The
+# The larger cluster is mostly healthy, and has one patient of grade 4. Most patients of the other are ill. The
 # agreement is real and far from perfect. Clusters are what the columns have in common, and the disease is one of
 # several reasons for that. Use a classifier to predict it.
 print(f"with zeros       {adjusted_rand_score(is_ill, first.predict(table)):.2f}")
@@ -73,15 +73,14 @@ sb.plot.profiles(fit, n_columns=20, ax=ax)
 plt.show()
 
 # %%
-# The two largest components, beside all patients. The values of all patients are in brackets.
+# The two components, beside all patients. The values of all patients are in brackets.
 figure, axes = plt.subplots(1, 2, figsize=(13, 4), layout="constrained")
 for component, ax in enumerate(axes):
     sb.plot.card(fit, component, ax=ax)
 plt.show()
 
 # %%
-# ``means`` draws one column with posterior intervals, here the probability of pain under exercise. The small component
-# is uncertain.
+# ``means`` draws one column with posterior intervals, here the probability of pain under exercise.
 figure, axes = plt.subplots(1, 2, figsize=(13, 3.5), layout="constrained")
 sb.plot.means(fit, "exercise_angina", ax=axes[0])
 sb.plot.density(fit, "max_heart_rate", split, ax=axes[1])
