@@ -10,8 +10,8 @@ OF_COLUMNS = (
         95,
         "a block counts the rows that lack it",
         "src/likelihood/columns.rs",
-        "let count = self.present.map_or(component.count, |present| component.statistics[present]);",
-        f"let present = self.present.filter(|_| !{bug(95)});\n"
+        "let count = self.place.present.map_or(component.count, |present| component.statistics[present]);",
+        f"let present = self.place.present.filter(|_| !{bug(95)});\n"
         "        let count = present.map_or(component.count, |present| component.statistics[present]);",
         "tests/model/test_columns.py",
     ),
@@ -46,8 +46,8 @@ OF_COLUMNS = (
         99,
         "rows that lack a block are scored with zeros in it",
         "src/scoring/sum.rs",
-        "let has = |row: &[F]| !row[block.columns[0]].is_nan();",
-        f"let has = |row: &[F]| {bug(99)} || !row[block.columns[0]].is_nan();",
+        "let has = |row: &[F]| !lacks(row, &block.columns);",
+        f"let has = |row: &[F]| {bug(99)} || !lacks(row, &block.columns);",
         "tests/model/test_columns.py",
     ),
     Bug(
@@ -131,8 +131,8 @@ OF_COLUMNS = (
         109,
         "drawn rows have the columns of a block in the order of the data",
         "src/likelihood/columns/rows.rs",
-        "                block.columns.iter().zip(own).for_each(|(&column, value)| row[column] = value);\n",
-        "                let mut columns = block.columns.clone();\n"
+        "                block.place.columns.iter().zip(own).for_each(|(&column, value)| row[column] = value);\n",
+        "                let mut columns = block.place.columns.clone();\n"
         f"                if {bug(109)} {{\n                    columns.sort_unstable();\n                }}\n"
         "                columns.iter().zip(own).for_each(|(&column, value)| row[column] = value);\n",
         "tests/result/test_densities_of_columns.py",
@@ -140,7 +140,7 @@ OF_COLUMNS = (
     Bug(
         110,
         "rows that have a block are counted without their masses",
-        "src/likelihood/columns.rs",
+        "src/likelihood/columns/completing.rs",
         "statistics[present] += own_weights.iter().sum::<f64>();",
         "statistics[present] += own_weights.iter()"
         f".map(|weight| if {bug(110)} {{ 1.0 }} else {{ *weight }}).sum::<f64>();",
@@ -151,7 +151,7 @@ OF_COLUMNS = (
         "a block moves with the origin of the first columns",
         "src/likelihood/columns.rs",
         "rebase(block.of(component), &block.values(origin))?;",
-        f"rebase(block.of(component), &if {bug(111)} {{ origin[..block.columns.len()].to_vec() }} "
+        f"rebase(block.of(component), &if {bug(111)} {{ origin[..block.place.columns.len()].to_vec() }} "
         "else { block.values(origin) })?;",
         "tests/model/test_laws_of_columns.py",
     ),
