@@ -36,7 +36,9 @@ OF_UNSEEN = (
         "the scale of a row is used twice",
         "src/likelihood/wishart/tail.rs",
         "        self.tail.add(rows, &scaled, statistics, space);\n        // E ln u",
-        f"        if {bug(117)} {{\n            scaled.iter_mut().zip(weights).for_each(|(u, w)| *u *= *u / w.max(1e-300));\n        }}\n"
+        f"        if {bug(117)} {{\n"
+        "            scaled.iter_mut().zip(weights).for_each(|(u, w)| *u *= *u / w.max(1e-300));\n"
+        "        }\n"
         "        self.tail.add(rows, &scaled, statistics, space);\n        // E ln u",
         "tests/model/test_student_t.py",
     ),
