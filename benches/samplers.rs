@@ -40,6 +40,7 @@ fn grounds(rows: &DenseRows<'_, f64>) -> Grounds {
         estimated: None,
         learned: None,
         values: None,
+        background: None,
     };
     Grounds::for_sampler(&specification, rows, &Cancel::default()).expect("valid")
 }

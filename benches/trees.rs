@@ -35,6 +35,7 @@ fn target(n: usize, d: usize, k: usize) -> (Target, Vec<u32>) {
         estimated: None,
         learned: None,
         values: None,
+        background: None,
     };
     let rows = DenseRows::new(&data.rows[..], d);
     let grounds = Grounds::for_sampler(&specification, &rows, &Cancel::default()).expect("valid");

@@ -25,13 +25,17 @@ impl Elbo {
     }
 }
 
-/// E log p under the base measure of the part of the units in the tail, without their own base measure, nats; 0 without
-/// a tail.
+/// E log p of the part of the units behind all components, under the base measure or in the background, without their
+/// own base measure, nats; 0 without a tail.
 ///
 /// # Errors
 /// As [`crate::likelihood::Conjugate::expected_at_prior`].
 pub fn of_tail<F: Scalar>(model: &Model<F>, summary: &Summary) -> Result<f64> {
-    summary.tail.as_ref().map_or(Ok(0.0), |tail| model.likelihood.expected_at_prior(tail.sufficient()))
+    let Some(tail) = &summary.tail else { return Ok(0.0) };
+    if model.background.is_some() {
+        return Ok(tail.statistics[0]);
+    }
+    model.likelihood.expected_at_prior(tail.sufficient())
 }
 
 /// The part of the units' base measures that depends on parameters, nats.

@@ -90,6 +90,9 @@ impl Globals {
     /// # Errors
     /// [`Error::Numerical`] naming the component without a Cholesky factor.
     pub fn scorer<F: Scalar>(&self, model: &Model<F>) -> Result<Box<dyn Scorer<F>>> {
+        if let (true, Some(log_weight)) = (model.background.is_some(), self.allocation.tail_log_weight) {
+            return Ok(model.before_background(self.scorer_without_tail(model)?, log_weight));
+        }
         let nothing = vec![0.0; model.likelihood.n_statistics()];
         let (components, log_weights) = self.with_tail(&nothing);
         packed(model, &components, &log_weights)
@@ -143,7 +146,7 @@ impl Globals {
     }
 
     /// Packs the components, followed by the prior with the left-over weight, for the posterior predictive (mathematics
-    /// 6).
+    /// 6). A background is left out.
     pub fn predictive_scorer<F: Scalar>(&self, model: &Model<F>) -> Result<Box<dyn Scorer<F>>> {
         let nothing = vec![0.0; model.likelihood.n_statistics()];
         let mut components = self.components();

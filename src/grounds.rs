@@ -56,7 +56,8 @@ pub(crate) fn survey<F: Scalar>(
         let n_columns = member.columns.as_ref().map_or(rows.n_columns(), Vec::len);
         member.parameters(parameters).exposure_among(n_columns)?;
     }
-    all_moments(rows, Sought { resolution, ..demands.sought }, &allowed, missing, cancel)
+    let needs = demands.sought.needs.max(specification.needs_of_background());
+    all_moments(rows, Sought { needs, resolution, ..demands.sought }, &allowed, missing, cancel)
 }
 
 /// Refuses data whose moments, computed `again`, do not have the fingerprint of their first reading.

@@ -34,6 +34,7 @@
 //! into a [`suffstats::Summary`], a memo adds summaries up, and a global step turns the total into components and the
 //! exact evidence lower bound. `ARCHITECTURE.md` describes the modules; equations cite the papers from which they come.
 
+pub mod background;
 pub mod component;
 pub mod data;
 pub mod elbo;

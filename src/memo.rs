@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::component::{ComponentId, Edit};
 use crate::error::Result;
-use crate::suffstats::{PairGaps, Summary};
+use crate::suffstats::{PairGaps, Summary, Tail};
 
 pub use changes::Changes;
 
@@ -237,6 +237,14 @@ impl Memo {
             self.total = total;
         }
         Ok(())
+    }
+
+    /// Makes a place for rows behind all components.
+    pub fn open_tail(&mut self) {
+        let zeros = Tail::zeros(self.total.n_statistics);
+        for summary in self.batches.iter_mut().flatten().chain([&mut self.total]) {
+            summary.tail.get_or_insert_with(|| zeros.clone());
+        }
     }
 
     /// Removes the tail of a start if the process has no tail.

@@ -4,12 +4,14 @@ mod parameter_prior;
 
 use std::sync::Arc;
 
-use crate::data::{Allowed, Coordinates, Histogram, Moments};
+use crate::background::{self, Background};
+use crate::data::{Allowed, Coordinates, Domain, Histogram, Moments, Needs};
 use crate::error::{Error, Result};
 use crate::likelihood::{self, Frame, Likelihood};
 use crate::parameters::{Parameters, Value};
 use crate::process::{self, Allocation, Documents, LabelLaw, Partitions, Weights};
 use crate::registry::{Feature, PRIOR, RESOLUTION};
+use crate::scoring::Scorer;
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
@@ -53,6 +55,8 @@ pub struct Specification {
     pub learned: Option<ParameterPrior>,
     /// The counts of all rows, for a likelihood that needs them.
     pub values: Option<Arc<Histogram>>,
+    /// The parameters of the background, if there is one.
+    pub background: Option<Parameters>,
 }
 
 /// The estimated part of a base measure (mathematics 10).
@@ -77,6 +81,7 @@ impl Specification {
             estimated: None,
             learned: None,
             values: None,
+            background: None,
         }
     }
 
@@ -116,7 +121,9 @@ impl Specification {
     /// [`crate::Error::InvalidArgument`] naming the parameter.
     pub fn by_rule(&self, data: &Moments) -> Result<Self> {
         let Named { name, parameters: given } = &self.likelihood;
-        Ok(Self { values: data.values.clone(), ..self.with_base(likelihood::resolve(name, given, data)?) })
+        let background = self.background.as_ref().map(|given| background::resolve(given, data)).transpose()?;
+        let values = data.values.clone();
+        Ok(Self { values, background, ..self.with_base(likelihood::resolve(name, given, data)?) })
     }
 
     /// Whether the resolution of columns is to be found in the data: the objective is variational, and no resolution is
@@ -196,7 +203,9 @@ impl Specification {
     /// [`crate::Error::InvalidArgument`] naming a parameter whose size does not match the data.
     pub fn in_coordinates(&self, coordinates: &Coordinates) -> Result<Self> {
         let Named { name, parameters } = &self.likelihood;
-        Ok(self.with_base(likelihood::in_coordinates(name, parameters, coordinates)?))
+        let lowered = |given| likelihood::lowered(&background::ENTRY, given, coordinates);
+        let background = self.background.as_ref().map(lowered).transpose()?;
+        Ok(Self { background, ..self.with_base(likelihood::in_coordinates(name, parameters, coordinates)?) })
     }
 
     /// Returns the allowed values of rows.
@@ -211,6 +220,7 @@ impl Specification {
         let frame = Frame { origin, missing, words, values };
         let Named { name, parameters } = &self.likelihood;
         let likelihood: Arc<dyn Likelihood<F>> = likelihood::build(name, parameters, frame.clone())?;
+        let background = self.background.as_ref().map(|given| Background::build(given, frame.origin.len()));
         if self.objective == Objective::Map {
             likelihood.check_mode()?;
         }
@@ -223,6 +233,7 @@ impl Specification {
         };
         Ok(Model {
             likelihood,
+            background: background.transpose()?.map(Arc::new),
             process: self.weights()?,
             documents,
             objective: self.objective,
@@ -252,6 +263,14 @@ impl Specification {
         Err(Error::not_supported(name, found, "only samplers learn it", allowed))
     }
 
+    /// Whether there is a column behind the components: a background, or the tail of the process.
+    ///
+    /// # Errors
+    /// As [`Specification::weights`].
+    pub fn has_tail(&self) -> Result<bool> {
+        Ok(self.background.is_some() || self.weights()?.has_tail())
+    }
+
     /// Builds the process as a prior on weights.
     ///
     /// # Errors
@@ -272,6 +291,7 @@ impl Specification {
         };
         weights.check_objective(self.objective)?;
         self.check_seen()?;
+        self.check_background(weights.as_ref())?;
         Ok(weights)
     }
 
@@ -301,6 +321,38 @@ impl Specification {
         Err(Error::not_supported("objective", found, reason, "\"variational\""))
     }
 
+    /// The moments of the data that a background needs, if there is one.
+    pub fn needs_of_background(&self) -> Needs {
+        if self.background.is_some() { Needs::Variances } else { Needs::Means }
+    }
+
+    /// Refuses what a mixture with a background cannot be.
+    fn check_background(&self, weights: &dyn Weights) -> Result<()> {
+        if self.background.is_none() {
+            return Ok(());
+        }
+        let refused =
+            |with: String, reason: &str, allowed: &str| Err(Error::not_supported("background", with, reason, allowed));
+        let Named { name, parameters } = &self.likelihood;
+        let is_real = |member: &likelihood::Member| matches!(member.entry.domain, Some(Domain::Real | Domain::Centred));
+        if let Some(other) = likelihood::members(name, parameters)?.iter().find(|member| !is_real(member)) {
+            let with = format!("a background with {}", other.entry.name);
+            let allowed = "background=None, or a likelihood of real numbers, such as Gaussian or StudentT";
+            return refused(with, "its density is for columns of real numbers", allowed);
+        }
+        if weights.has_tail() {
+            let with = format!("a background with {}(truncation=\"tail\")", self.process.name);
+            let reason = "rows belong to no component in one way only";
+            return refused(with, reason, "background=None, or another truncation");
+        }
+        if self.objective == Objective::Variational {
+            return Ok(());
+        }
+        let with = format!("a background with objective={:?}", self.objective.name());
+        let reason = "its share has a posterior distribution";
+        refused(with, reason, "background=None, or objective=\"variational\"")
+    }
+
     /// Builds the process as a prior on the weights of every document, for a topic model.
     ///
     /// # Errors
@@ -316,11 +368,16 @@ impl Specification {
         Ok(documents)
     }
 
-    /// Builds the process as a distribution over labels.
+    /// Builds the process as a distribution over labels, which a background does not have.
     ///
     /// # Errors
-    /// As [`process::build`] and [`LabelLaw::of`].
+    /// As [`process::build`] and [`LabelLaw::of`]; [`Error::NotSupported`] for a background.
     pub fn law(&self) -> Result<LabelLaw> {
+        if self.background.is_some() {
+            let reason = "they give every row to a cluster";
+            let found = "a background with samplers and hierarchies";
+            return Err(Error::not_supported("background", found, reason, "background=None, or sb.fit"));
+        }
         LabelLaw::of(process::build(&self.process.name, &self.process.parameters)?, &self.process.name)
     }
 
@@ -357,6 +414,8 @@ pub struct BaseMeasure {
 pub struct Model<F: Scalar> {
     /// The likelihood.
     pub likelihood: Arc<dyn Likelihood<F>>,
+    /// The background, if there is one.
+    pub background: Option<Arc<Background>>,
     /// The process, as a prior on weights.
     pub process: Arc<dyn Weights>,
     /// The process as a prior on the weights of every document, for a topic model.
@@ -407,7 +466,26 @@ impl<F: Scalar> Model<F> {
         if let Some(documents) = &self.documents {
             return documents.allocate_documents(&counts, summary.documents.as_ref());
         }
-        let tail = if self.process.has_tail() { summary.tail_count() } else { 0.0 };
-        self.process.allocate(&counts, tail, self.objective)
+        let allocation = self.process.allocate(&counts, self.count_beyond(summary), self.objective);
+        let Some(background) = &self.background else { return allocation };
+        background.attach(allocation, summary)
+    }
+
+    /// Whether there is a column behind the components: the background, or the tail of the process.
+    pub fn has_tail(&self) -> bool {
+        self.background.is_some() || self.process.has_tail()
+    }
+
+    /// Puts the background, if there is one, with this log weight behind components.
+    pub fn before_background(&self, components: Box<dyn Scorer<F>>, log_weight: f64) -> Box<dyn Scorer<F>> {
+        match &self.background {
+            Some(background) => background.behind(components, Arc::clone(&self.likelihood), log_weight),
+            None => components,
+        }
+    }
+
+    /// Count of the components beyond K; 0 unless the process gives them rows. The weights do not see the background.
+    pub fn count_beyond(&self, summary: &Summary) -> f64 {
+        if self.background.is_some() { 0.0 } else { summary.tail_count() }
     }
 }

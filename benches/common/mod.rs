@@ -106,6 +106,7 @@ impl<'a, F: Scalar> State<'a, F> {
             estimated: None,
             learned: None,
             values: None,
+            background: None,
             likelihood: named("Gaussian"),
             process: named("DirichletProcess"),
             objective,

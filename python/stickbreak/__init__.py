@@ -41,6 +41,7 @@ from stickbreak.errors import (
 )
 from stickbreak.io.docword import read_docword
 from stickbreak.io.zeros import split_zeros
+from stickbreak.model.background import Background
 from stickbreak.model.beta import Beta
 from stickbreak.model.columns import Columns
 from stickbreak.model.counts import Bernoulli, Categorical, Multinomial, NegativeBinomial, Poisson
@@ -94,6 +95,7 @@ from stickbreak.run.validating import cross_validate
 
 __all__ = [
     "Advice",
+    "Background",
     "Bernoulli",
     "Beta",
     "BiasWarning",

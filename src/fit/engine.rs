@@ -275,6 +275,9 @@ impl<F: Scalar> Engine<'_, F> {
         self.check_rise(position)?;
         let mut ended = self.ended(position);
         let is_cut = ended.is_none() && position.is_search_late();
+        if ended == Some(StopReason::Converged) && self.open_background(position) {
+            return Ok(self.out_of_passes(position));
+        }
         if ended == Some(StopReason::Converged) || is_cut {
             ended = self.search_on(position, is_cut, observer)?.or_else(|| self.out_of_passes(position));
         }
@@ -282,6 +285,16 @@ impl<F: Scalar> Engine<'_, F> {
         let opened = (ended.is_none() || is_settled) && self.open_nodes(executor, position, is_settled)?;
         // The newly opened nodes may still gain.
         Ok(if is_settled && opened { self.out_of_passes(position) } else { ended })
+    }
+
+    /// Lets rows into the background once components have been found without it. Returns whether that is new.
+    fn open_background(&self, position: &mut Position) -> bool {
+        let opens = self.model.background.is_some() && position.memo.total().tail.is_none();
+        if opens {
+            position.memo.open_tail();
+            position.moves.end_waits();
+        }
+        opens
     }
 
     fn out_of_passes(&self, position: &Position) -> Option<StopReason> {
@@ -415,7 +428,7 @@ impl<F: Scalar> Engine<'_, F> {
 
     /// By how much rounding and the dropped responsibilities may lower the objective.
     fn slack(&self, before: f64, total: &Summary) -> f64 {
-        let n_columns = total.n_components() + usize::from(self.model.process.has_tail());
+        let n_columns = total.n_components() + usize::from(self.model.has_tail());
         let dropped = self.settings.local.margin.map_or(0.0, |margin| total.mass * n_columns as f64 * (-margin).exp());
         // float32 scores lose more digits.
         let digits = if F::NAME == "float64" { 1e-8 } else { 1e-6 };

@@ -28,6 +28,7 @@ use crate::parameters::Parameters;
 use crate::registry::REPEATS;
 use crate::rng::{Purpose, key};
 use crate::simd::Scalar;
+use crate::suffstats::Tail;
 use crate::visits::LocalOptions;
 
 /// A prepared run that has not begun.
@@ -123,8 +124,13 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         let mut edits = EditLog::with_components(k);
         let mut memo = self.memo(&mut edits, init)?;
         let rows = SeenRows { rows, coordinates: &self.grounds.coordinates };
-        if !self.model.process.has_tail() {
+        if !self.model.has_tail() {
             memo.drop_tail();
+        }
+        // Otherwise rows get there once there is a component for every cluster: a density with heavy tails would take
+        // the rows of clusters that have none yet.
+        if self.model.background.is_some() && !settings.moves.grow() {
+            memo.open_tail();
         }
         if settings.algorithm.estimates() {
             memo = memo.into_estimate(self.mass);
@@ -201,17 +207,21 @@ impl<'a, F: Scalar> Prepared<'a, F> {
     pub(super) fn finish(&self, run: Run) -> Fitted {
         let local = self.settings.local;
         let n_more = self.sizes.columns - self.sizes.components;
+        let mut summary = run.summary;
+        if self.model.background.is_some() {
+            summary.tail.get_or_insert_with(|| Tail::zeros(summary.n_statistics));
+        }
         Fitted {
             coordinates: Arc::clone(&self.grounds.coordinates),
             lacks_rows: self.grounds.lacks_rows,
             origin: self.model.likelihood.origin().to_vec(),
             specification: self.grounds.specification.with_base(run.base),
             n_rows: self.n_rows,
-            sparsity: local.sparsity.clamp(run.summary.n_components() + n_more),
+            sparsity: local.sparsity.clamp(summary.n_components() + n_more),
             margin: local.margin,
             documents: self.settings.units.documents(),
             classes: self.labels.as_ref().map_or_else(Vec::new, |labels| labels.values(&run.classes)),
-            summary: run.summary,
+            summary,
             elbo: run.elbo,
             history: run.history,
             stop_reason: run.stop_reason,
@@ -295,6 +305,7 @@ fn identity<F: Scalar>(
         ("data", format!("{} x {d} {}, {:016x}", data.n_rows, F::NAME, data.fingerprint)),
         ("likelihood", format!("{:?}", specification.likelihood)),
         ("process", format!("{:?}", specification.process)),
+        ("background", format!("{:?}", specification.background)),
         ("objective", specification.objective.name().into()),
         ("missing", specification.missing.to_string()),
         ("labels", labels),

@@ -44,7 +44,7 @@ impl Sizes {
         if !settings.moves.grow() {
             settings.local.sparsity.check(components, extent.nouns.components)?;
         }
-        let columns = components + usize::from(specification.weights()?.has_tail());
+        let columns = components + usize::from(specification.has_tail()?);
         Ok(Self { components, columns, batches: settings.batches.n_batches(n, extent.batches)? })
     }
 }

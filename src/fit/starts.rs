@@ -143,6 +143,7 @@ mod tests {
             estimated: None,
             learned: None,
             values: None,
+            background: None,
         };
         let mut settings = Settings { n_components: Some(4), max_passes: 5, ..Settings::default() };
         if grows {

@@ -40,8 +40,10 @@ impl Fitted {
 
     fn labels<F: Scalar>(&self, data: &dyn Dataset<F>, cancel: &Cancel) -> Result<Vec<u32>> {
         let mut labels = RowLabels(Vec::with_capacity(data.n_rows()));
-        let (model, scorer) = (&self.packed()?.model, self.scorer(Prediction::Components)?);
-        let scored = Scored { model, scorer, has_tail: false, width: 1, margin: None, keep: Keep::Nothing };
+        let model = &self.packed()?.model;
+        let has_tail = model.background.is_some();
+        let scorer = self.scorer(if has_tail { Prediction::WithTail } else { Prediction::Components })?;
+        let scored = Scored { model, scorer, has_tail, width: 1, margin: None, keep: Keep::Nothing };
         data.for_each_slab(1, &mut |units| {
             scored.step(&units.borrowed().seen_through(&self.coordinates), &mut [&mut labels], cancel)?;
             Ok(())

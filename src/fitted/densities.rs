@@ -28,11 +28,15 @@ impl Fitted {
         let nothing = vec![0.0; self.summary.n_statistics];
         let components = self.components_and_prior(&nothing);
         let units = self.coordinates.units();
-        let laws = try_map(weights.len(), |k| {
+        let mut laws = try_map(weights.len(), |k| {
             cancel.check()?;
             let law = model.likelihood.law(components[k], estimate).map_err(|error| error.of_component(k))?;
             Ok(law.in_units(units))
         })?;
+        if let Some(background) = &model.background {
+            weights.push(allocation.background_weight);
+            laws.push(background.law().in_units(units));
+        }
         Ok(MixtureLaw::new(&weights, laws))
     }
 }

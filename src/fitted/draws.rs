@@ -38,6 +38,8 @@ impl Fitted {
         if is_posterior {
             weights.push(allocation.leftover);
         }
+        let n_sources = weights.len();
+        weights.extend(model.background.as_ref().map(|_| allocation.background_weight));
         let chances = Chances::new(&weights);
         let ranges: Vec<_> = blocks(n, BLOCK).collect();
         let chosen = map(ranges.len(), |block| {
@@ -52,11 +54,12 @@ impl Fitted {
         let from = Draw { estimate: (!is_posterior).then(|| self.estimate()), all };
         let mut is_used = vec![false; weights.len()];
         chosen.iter().flat_map(|block| &block.components).for_each(|&k| is_used[k as usize] = true);
-        let sources = try_map(weights.len(), |k| {
+        let mut sources = try_map(n_sources, |k| {
             cancel.check()?;
             let source = is_used[k].then(|| model.likelihood.row_source(components[k], from)).transpose();
             source.map_err(|error| error.of_component(k))
         })?;
+        sources.extend(model.background.as_ref().map(|background| Some(background.row_source())));
         let mut rows = vec![0.0; size];
         let parts = rows.chunks_mut(BLOCK * d).zip(chosen).collect();
         let scratch = || vec![0.0; AT_ONCE * self.origin.len()];

@@ -125,9 +125,10 @@ impl Fitted {
         components
     }
 
-    /// The responsibilities of all components, followed by that of the left-over weight, under the predictive.
+    /// The responsibilities of all components, followed by that of the left-over weight, under the predictive. A row of
+    /// the background is imputed like the others: its density has no mean.
     fn predictive_shares<F: Scalar>(&self, model: &Model<F>, rows: &dyn Rows<F>, cancel: &Cancel) -> Result<Assigned> {
-        let scorer = self.scorer(Prediction::Predictive)?;
+        let scorer = self.scorer(Prediction::PredictiveOfComponents)?;
         let width = scorer.n_components();
         let scored = Scored { model, scorer, has_tail: false, width, margin: None, keep: Keep::Nothing };
         self.collect(rows, &scored, cancel)

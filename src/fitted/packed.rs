@@ -43,7 +43,11 @@ impl Fitted {
             match prediction {
                 Prediction::Components => globals.scorer_without_tail(model),
                 Prediction::WithTail => globals.scorer(model),
-                Prediction::Predictive => globals.predictive_scorer(model),
+                Prediction::Predictive => {
+                    let components = globals.predictive_scorer(model)?;
+                    Ok(model.before_background(components, globals.allocation.background_weight.ln()))
+                }
+                Prediction::PredictiveOfComponents => globals.predictive_scorer(model),
                 Prediction::PlugIn => self.plug_in(&globals, model),
             }
         })?;
@@ -58,8 +62,9 @@ impl Fitted {
 
     fn plug_in<F: Scalar>(&self, globals: &Globals, model: &Model<F>) -> Result<Box<dyn Scorer<F>>> {
         let weights = &globals.allocation.expected_weights;
-        let total: f64 = weights.iter().sum();
+        let total = weights.iter().sum::<f64>() + globals.allocation.background_weight;
         let log_weights: Vec<f64> = weights.iter().map(|weight| (weight / total).ln()).collect();
-        model.likelihood.scorer(&globals.components(), &log_weights, Density::PlugIn(self.estimate()))
+        let scorer = model.likelihood.scorer(&globals.components(), &log_weights, Density::PlugIn(self.estimate()))?;
+        Ok(model.before_background(scorer, (globals.allocation.background_weight / total).ln()))
     }
 }

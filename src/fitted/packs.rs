@@ -45,8 +45,11 @@ pub enum Prediction {
     Components,
     /// The same, followed by the tail if there is one.
     WithTail,
-    /// The posterior predictive, followed by the prior with the left-over weight, if that is positive.
+    /// The posterior predictive, followed by the prior with the left-over weight, if that is positive, and by the
+    /// background.
     Predictive,
+    /// The same without the background.
+    PredictiveOfComponents,
     /// Densities at point estimates, whose weights sum to one.
     PlugIn,
 }
@@ -58,7 +61,7 @@ pub(super) struct PackedFit<F: Scalar> {
     /// q of the weights.
     pub allocation: Allocation,
     /// One scorer for each [`Prediction`].
-    pub scorers: [OnceLock<Box<dyn Scorer<F>>>; 4],
+    pub scorers: [OnceLock<Box<dyn Scorer<F>>>; 5],
     /// KL(q || p) of all global factors, nats.
     pub divergence: OnceLock<f64>,
 }

@@ -63,11 +63,18 @@ impl Fitted {
     fn sample_weights(&self, n: usize, seed: u64) -> Result<Value> {
         // Rounding may leave counts of emptied components below zero.
         let counts: Vec<f64> = self.summary.counts.iter().map(|count| count.max(0.0)).collect();
-        let tail = self.summary.tail_count();
-        let source = self.specification.weights()?.weight_source(&counts, tail)?;
+        let model = self.model::<f64>()?;
+        let source = model.process.weight_source(&counts, model.count_beyond(&self.summary))?;
         let drawn = map(n, |draw| {
             let mut weights = vec![0.0; counts.len()];
-            source(&mut weights, &mut stream(seed, Purpose::Weights, draw as u64));
+            let generator = &mut stream(seed, Purpose::Weights, draw as u64);
+            source(&mut weights, generator);
+            if let Some(background) = &model.background {
+                let left = background.draw_left(&self.summary, generator);
+                for weight in &mut weights {
+                    *weight *= left;
+                }
+            }
             weights
         });
         Ok(Value::Array { shape: vec![n, counts.len()], data: drawn.concat() })

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::background;
 use crate::component::ComponentId;
 use crate::data::{Coordinates, RowUnits, Rows, Strays, strays};
 use crate::elbo::collapsed;
@@ -79,6 +80,11 @@ impl Fitted {
         likelihood::of_data(name, parameters, &self.coordinates)
     }
 
+    /// Returns the parameters of the background, if there is one, in the data's columns and units.
+    pub fn background(&self) -> Option<Parameters> {
+        Some(background::of_data(self.specification.background.as_ref()?, &self.coordinates))
+    }
+
     /// Number of columns of the data.
     pub fn n_data_columns(&self) -> usize {
         self.coordinates.n_columns()
@@ -129,7 +135,7 @@ impl Fitted {
         if self.runner_up.is_some_and(|second| !(-1.0..=1.0).contains(&second.ari)) {
             return Err(format("the agreement of two starts is not between -1 and 1".into()));
         }
-        let has_tail = model.process.has_tail();
+        let has_tail = model.has_tail();
         if k == 0 || summary.entropies.len() != k || !(1..=k + usize::from(has_tail)).contains(&self.sparsity) {
             return Err(format(format!("counts, entropies and sparsity do not fit {k} components")));
         }
@@ -147,7 +153,9 @@ impl Fitted {
             return Err(format(format!("the process does not have {k} components")));
         }
         check_sums(summary, tail)?;
-        model.likelihood.check_statistics(&[summary.components(), vec![tail.sufficient()]].concat())?;
+        // The statistic of a background is not one of rows.
+        let of_tail = model.background.is_none().then(|| tail.sufficient());
+        model.likelihood.check_statistics(&[summary.components(), of_tail.into_iter().collect()].concat())?;
         let known = self.stop_reason == StopReason::Converged
             || (self.stop_reason == StopReason::MaxPasses && !self.history.is_empty());
         if known && self.elbo.is_nan() {
@@ -177,7 +185,7 @@ impl Fitted {
     /// # Errors
     /// As [`Fitted::model`].
     pub fn n_columns(&self) -> Result<usize> {
-        Ok(self.summary.n_components() + usize::from(self.specification.weights()?.has_tail()))
+        Ok(self.summary.n_components() + usize::from(self.specification.has_tail()?))
     }
 
     pub(super) fn globals<F: Scalar>(&self, model: &Model<F>) -> Globals {

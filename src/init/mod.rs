@@ -197,7 +197,7 @@ impl<F: Scalar> Beginning<'_, F> {
                     Memo::starting_from(summary, n_batches, self.mass)
                 })
             }
-            Init::Summary { summary, origin, .. } => {
+            Init::Summary { summary, origin, specification, .. } => {
                 let likelihood = self.likelihood();
                 if summary.n_statistics != likelihood.n_statistics() || origin.len() != likelihood.dimension() {
                     return Err(Error::invalid(
@@ -211,6 +211,10 @@ impl<F: Scalar> Beginning<'_, F> {
                 start.statistics.clear();
                 for &component in &summary.components() {
                     start.statistics.extend(self.likelihood().rebase(component, origin)?);
+                }
+                if self.model.background.is_some() || specification.background.is_some() {
+                    // Its density is that of other data.
+                    start.mass -= start.tail.take().map_or(0.0, |tail| tail.count);
                 }
                 if let Some(tail) = &mut start.tail {
                     tail.statistics = self.likelihood().rebase(tail.sufficient(), origin)?;

@@ -43,7 +43,7 @@ use crate::suffstats::Sufficient;
 pub use bernoulli::Bernoulli;
 pub use capabilities::{
     AtPoint, ComponentStreams, Draw, Emissions, Imputation, Laws, Likelihood, Metric, ParameterDraws, ParameterSource,
-    PointEstimates, RowDraws, RowSource, Seeding, parameters_of_draws,
+    PointEstimates, RowDraws, RowSource, Seeding, parameters_of_draws, row_by_row,
 };
 pub use categorical::Categorical;
 pub use columns::{Columns, OfAnyScalar};
@@ -57,14 +57,15 @@ pub use layout::{Member, members, n_columns};
 pub use multinomial::Multinomial;
 pub use negative_binomial::NegativeBinomial;
 pub use poisson::Poisson;
+pub use ridge::ridge;
 pub use scores::{Density, Estimate, Scores};
 pub use spherical_gaussian::SphericalGaussian;
 pub use student_t::StudentT;
-pub use units::{components_of_data, fills_directions, in_coordinates, log_jacobian, of_data};
+pub use units::{components_of_data, fills_directions, in_coordinates, log_jacobian, lowered, of_data, raised};
 pub use urn::{Eight, Urn, add_row};
 pub use zero_mean_gaussian::ZeroMeanGaussian;
 
-use capabilities::{capabilities, normal_columns, row_by_row};
+use capabilities::{capabilities, normal_columns};
 
 /// Builds a likelihood from parameters. They are checked when the specification is made and completed when the data are
 /// known.

@@ -105,7 +105,11 @@ pub fn in_coordinates(name: &str, given: &Parameters, coordinates: &Coordinates)
     Ok(all)
 }
 
-fn lowered(entry: &Entry, given: &Parameters, coordinates: &Coordinates) -> Result<Parameters> {
+/// [`in_coordinates`] for parameters of one entry.
+///
+/// # Errors
+/// As [`in_coordinates`].
+pub fn lowered(entry: &Entry, given: &Parameters, coordinates: &Coordinates) -> Result<Parameters> {
     let d = coordinates.n_columns();
     let n_lost = (d - coordinates.rank()) as f64;
     let power = coordinates.common_unit().powi(2);
@@ -214,7 +218,8 @@ pub fn components_of_data(
     Ok(all)
 }
 
-fn raised(entry: &Entry, chosen: &Parameters, values: &Parameters, coordinates: &Coordinates) -> Parameters {
+/// [`components_of_data`] for values of one entry.
+pub fn raised(entry: &Entry, chosen: &Parameters, values: &Parameters, coordinates: &Coordinates) -> Parameters {
     let mut all = values.clone();
     if coordinates.is_identity() {
         return all;

@@ -170,6 +170,10 @@ impl<F: Scalar> Assign<F> for OfShares<'_, F> {
         self.deal.width
     }
 
+    fn has_tail(&self) -> bool {
+        self.deal.has_tail
+    }
+
     fn is_compact(&self) -> bool {
         self.deal.is_compact()
     }

@@ -59,8 +59,18 @@ impl<'a, F: Scalar> Judge<'a, F> {
     /// The bound of all data, with the components in their sorted order.
     pub fn bound(&self, total: &Summary) -> Result<f64> {
         let elbo = elbo::collapsed(self.model, total)?;
-        let tail = total.tail_count();
-        Ok(elbo.data + elbo.entropy + self.allocation(total.counts.clone(), tail))
+        let of_share = self.model.background.as_ref().map_or(0.0, |background| background.gain_of_share(total));
+        Ok(elbo.data + elbo.entropy + self.allocation(total.counts.clone(), self.count_beyond(total)) + of_share)
+    }
+
+    /// As [`Model::count_beyond`].
+    pub fn count_beyond(&self, total: &Summary) -> f64 {
+        self.model.count_beyond(total)
+    }
+
+    /// The part of the bound that belongs to the background, nats; 0 without one.
+    pub fn of_background(&self, total: &Summary) -> f64 {
+        self.model.background.as_ref().map_or(0.0, |background| background.bound(total))
     }
 
     /// As [`crate::process::Weights::free_sticks`].

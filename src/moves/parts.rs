@@ -183,7 +183,7 @@ impl<'a, F: Scalar> Settle<'a, F> {
     /// The proposals that each raise the bound, the best first.
     fn by_themselves(&self, total: &Summary, candidates: &[Candidate<'_>], verdicts: &mut [Verdict]) -> Choice {
         let judge = Judge::new(self.model);
-        let tail = total.tail_count();
+        let tail = judge.count_beyond(total);
         let mut counts = total.counts.clone();
         let mut before = judge.allocation(counts.clone(), tail);
         let mut left: Vec<(f64, usize)> = Vec::new();
@@ -218,7 +218,7 @@ impl<'a, F: Scalar> Settle<'a, F> {
         unedited: Unedited,
     ) -> Result<(Choice, Option<Model<F>>)> {
         let unsure = evidence::unsure(self.model, total)?;
-        let tail = total.tail_count();
+        let tail = self.model.count_beyond(total);
         let mut best_so_far: Option<(Choice, Ahead<F>)> = None;
         for turn in 0..TURNS {
             let judge = Judge::new(best_so_far.as_ref().map_or(&unsure, |(_, ahead)| &ahead.model));
@@ -336,7 +336,7 @@ pub(super) fn grouping<F: Scalar>(
         whole = whole.with(&Part::of(parts, k));
     }
     let mut levels = levels(judge, &whole, parts)?;
-    let tail = total.tail_count();
+    let tail = judge.count_beyond(total);
     // The parts may weigh more than the component, because they have the whole responsibility of rows that other
     // components share.
     let mut counts = total.counts.clone();

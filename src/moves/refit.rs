@@ -124,9 +124,21 @@ pub(super) enum Trial {
     TooManyRows,
 }
 
+impl Trial {
+    /// The trial with the larger gain.
+    fn or_better(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Gain(one), Self::Gain(other)) => Self::Gain(if other.gain > one.gain { other } else { one }),
+            (Self::Gain(one), _) => Self::Gain(one),
+            (_, other) => other,
+        }
+    }
+}
+
 /// A deletion that is a gain, as long as no other is carried out.
 pub(super) struct Deletion {
-    gone: ComponentId,
+    /// The component.
+    pub gone: ComponentId,
     /// Its rows, by copies.
     lists: Vec<Vec<usize>>,
     /// Their new responsibilities, one list after the other.
@@ -135,6 +147,17 @@ pub(super) struct Deletion {
     pub gain: f64,
     /// The components under which rows are given away, if nothing can be taken back.
     under: Option<Globals>,
+}
+
+impl Deletion {
+    /// Gives the copied rows their new responsibilities.
+    pub fn update(&self, copies: &mut [RowCopies]) {
+        let mut first = 0;
+        for (piece, list) in copies.iter_mut().zip(&self.lists) {
+            piece.shares.replace(list, &self.dealt, first);
+            first += list.len();
+        }
+    }
 }
 
 /// Summaries without the component, and the rows' new responsibilities.
@@ -159,10 +182,23 @@ impl<F: Scalar> Refit<'_, F> {
         if n_rows > MAX_ROWS {
             return Ok(Trial::TooManyRows);
         }
-        if self.model.likelihood.completes() {
-            return self.try_transfer(total, gone, copies, lists);
-        }
-        let listed = || copies.iter().zip(&lists);
+        let completes = self.model.likelihood.completes();
+        let dealt = if completes { Trial::NoGain } else { self.try_deal(total, gone, copies, &lists)? };
+        // Only a transfer gives rows to the background.
+        let transfers = completes || self.model.background.is_some();
+        let given = if transfers { self.try_transfer(total, gone, copies, lists)? } else { Trial::NoGain };
+        Ok(dealt.or_better(given))
+    }
+
+    /// As [`Refit::try_without`], if rows can be taken back from all components.
+    fn try_deal(
+        &self,
+        total: &Summary,
+        gone: ComponentId,
+        copies: &[RowCopies],
+        lists: &[Vec<usize>],
+    ) -> Result<Trial> {
+        let listed = || copies.iter().zip(lists);
         let mut rows = Sample::default();
         listed().for_each(|(piece, list)| rows.extend_from(&piece.rows, list));
         let units = units_of(self.model.likelihood.as_ref(), &rows);
@@ -179,14 +215,34 @@ impl<F: Scalar> Refit<'_, F> {
         let gain = match gain {
             Some(gain) => gain,
             // A component without rows contributes nothing, so deleting it loses nothing.
-            None if n_rows == 0 => 0.0,
+            None if lists.iter().all(Vec::is_empty) => 0.0,
             None => return Ok(Trial::NoGain),
         };
         let dealt = after.pairs.by_row(&after.total.ids);
+        let lists = lists.to_vec();
         Ok(Trial::Gain(Box::new(Deletion { gone, lists, dealt, gain, under: None })))
     }
 
-    /// As [`Refit::try_without`], if nothing can be taken back.
+    /// The sums after a deletion, as a transfer, whether that is a gain or not; `None` if they cannot be computed.
+    ///
+    /// # Errors
+    /// As [`Refit::try_without`].
+    pub fn without(
+        &self,
+        total: &Summary,
+        gone: ComponentId,
+        copies: &[RowCopies],
+    ) -> Result<Option<(Summary, Deletion)>> {
+        if total.n_components() < 2 || self.classes.is_some_and(|classes| classes.is_last_of_class(gone, &total.ids)) {
+            return Ok(None);
+        }
+        let lists: Vec<Vec<usize>> = copies.iter().map(|piece| piece.rows_of(gone)).collect();
+        let Some((after, transfer)) = tried(self.transferred(total, gone, copies, &lists))? else { return Ok(None) };
+        let (dealt, under) = (transfer.dealt, Some(transfer.globals));
+        Ok(Some((after, Deletion { gone, lists, dealt, gain: f64::NAN, under })))
+    }
+
+    /// As [`Refit::try_without`], if nothing is taken back.
     fn try_transfer(
         &self,
         total: &Summary,
@@ -264,18 +320,16 @@ impl<F: Scalar> Refit<'_, F> {
     ) -> Result<()> {
         let Deletion { gone, lists, dealt, under, .. } = deletion;
         let (ids, places) = (memo.total().ids.clone(), places(memo.total()));
-        let mut pieces: Vec<(&mut RowCopies, &Vec<usize>)> =
-            copies.iter_mut().zip(lists).filter(|(_, list)| !list.is_empty()).collect();
+        let pieces = copies.iter().zip(lists.iter().map(Vec::as_slice)).filter(|(_, list)| !list.is_empty());
+        let pieces: Vec<(&RowCopies, &[usize])> = pieces.collect();
         let mut first = 0;
-        for of_batch in pieces.chunk_by_mut(|a, b| a.0.batch == b.0.batch) {
+        for of_batch in pieces.chunk_by(|a, b| a.0.batch == b.0.batch) {
             let batch = of_batch[0].0.batch as usize;
             if let Some(globals) = under {
-                let listed: Vec<(&RowCopies, &[usize])> =
-                    of_batch.iter().map(|(piece, list)| (&**piece, list.as_slice())).collect();
-                memo.amend(batch, &self.given(globals, *gone, &listed)?.given)?;
+                memo.amend(batch, &self.given(globals, *gone, of_batch)?.given)?;
             } else {
                 let mut rows = Sample::default();
-                for (piece, list) in &*of_batch {
+                for (piece, list) in of_batch {
                     rows.extend_from(&piece.rows, list);
                 }
                 let units = units_of(self.model.likelihood.as_ref(), &rows);
@@ -286,11 +340,9 @@ impl<F: Scalar> Refit<'_, F> {
                 memo.amend(batch, &minus.scale(-1.0))?;
                 memo.amend(batch, &plus)?;
             }
-            for (piece, list) in of_batch {
-                piece.shares.replace(list, dealt, first);
-                first += list.len();
-            }
+            first += of_batch.iter().map(|(_, list)| list.len()).sum::<usize>();
         }
+        deletion.update(copies);
         let edit = Edit::Delete { id: *gone };
         memo.apply(&edit)?;
         edits.push(edit);
@@ -343,10 +395,11 @@ fn change<F: Scalar>(
         Ok([judge.gain(before)?, judge.gain(after)?])
     })?;
     debug_assert!(!places.contains_key(&gone));
-    let tail = total.tail_count();
+    let tail = judge.count_beyond(total);
     let weights = [judge.allocation(total.counts.clone(), tail), judge.allocation(current.counts.clone(), tail)];
     let entropies = [total.entropies.iter().sum::<f64>(), current.entropies.iter().sum::<f64>()];
+    let beyond = judge.of_background(current) - judge.of_background(total);
     let [before, after] = terms.iter().fold([0.0; 2], |[a, b], [x, y]| [a + x, b + y]);
-    let gain = after - before + weights[1] - weights[0] + entropies[1] - entropies[0];
+    let gain = after - before + weights[1] - weights[0] + entropies[1] - entropies[0] + beyond;
     Ok(is_gain(gain, [before, after, weights[0], entropies[0]]).then_some(gain))
 }

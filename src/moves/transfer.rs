@@ -70,11 +70,16 @@ impl<F: Scalar> Refit<'_, F> {
         let before = || listed.iter().flat_map(|(piece, list)| list.iter().map(|&row| piece.shares.of(row)));
         let shares: Vec<f64> = before().map(|pairs| share_of(pairs, gone)).collect();
         let classes: Vec<Class> = listed.iter().flat_map(|(piece, list)| piece.classes_of(list)).collect();
-        let components = self.classes.map(|classes| classes.classes(&globals.ids));
-        let scorer = globals.scorer_without_tail(self.model)?;
+        let mut components = self.classes.map(|classes| classes.classes(&globals.ids));
+        // A background takes rows too; the components behind the last one do not.
+        let has_tail = self.model.background.is_some() && globals.allocation.tail_log_weight.is_some();
+        let scorer = if has_tail { globals.scorer(self.model)? } else { globals.scorer_without_tail(self.model)? };
+        if let Some(components) = &mut components {
+            components.resize(scorer.n_components(), None);
+        }
         let deal = ByScore {
             scorer: scorer.as_ref(),
-            has_tail: false,
+            has_tail,
             width: 1,
             margin: None,
             abandon: true,
@@ -86,9 +91,16 @@ impl<F: Scalar> Refit<'_, F> {
         let mut given = self.sum(units.as_ref(), &globals.ids, &assign, Some(&mut pairs))?;
         let mut dealt = RowShares::default();
         for (row, old) in before().enumerate() {
-            let place = pairs.components[row] as usize;
-            let (to, share) = (globals.ids[place], shares[row]);
+            let (place, share) = (pairs.components[row] as usize, shares[row]);
             let mut kept: Vec<(ComponentId, f64)> = old.filter(|(id, _)| *id != gone).collect();
+            let Some(&to) = globals.ids.get(place) else {
+                let before = 1.0 - share - kept.iter().map(|(_, value)| value).sum::<f64>();
+                if let Some(tail) = &mut given.tail {
+                    tail.entropy -= units.mass(row) * pair_gap(before.max(0.0), share);
+                }
+                dealt.push(kept);
+                continue;
+            };
             match kept.iter_mut().find(|(id, _)| *id == to) {
                 // Two responsibilities for one component have less entropy than two components.
                 Some((_, value)) => {

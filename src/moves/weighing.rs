@@ -42,7 +42,7 @@ impl<'a, F: Scalar> Weighing<'a, F> {
     pub fn new(judge: &'a Judge<'a, F>, total: &Summary) -> Self {
         let mut counts: Vec<f64> = total.counts.iter().map(|count| count.max(0.0)).collect();
         counts.sort_unstable_by(|a, b| b.total_cmp(a));
-        let tail = total.tail_count();
+        let tail = judge.count_beyond(total);
         let formula = Formula::of(judge, &counts, tail);
         Self { judge, counts, tail, formula }
     }

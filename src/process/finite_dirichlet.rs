@@ -130,6 +130,7 @@ impl FiniteDirichlet {
             bound,
             concentration: None,
             tail_log_weight: None,
+            background_weight: 0.0,
             of_documents: None,
             guard: 0.0,
         }

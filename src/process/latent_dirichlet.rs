@@ -140,6 +140,7 @@ impl Documents for LatentDirichlet {
             bound,
             concentration: None,
             tail_log_weight: None,
+            background_weight: 0.0,
             of_documents: Some(vec![share; k]),
             guard,
         }

@@ -15,6 +15,7 @@ pub(super) fn point_allocation(counts: &[f64], log_weights: Vec<f64>, leftover: 
         bound: weighted + log_prior,
         concentration: None,
         tail_log_weight: None,
+        background_weight: 0.0,
         of_documents: None,
         guard: 0.0,
     }

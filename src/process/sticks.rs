@@ -33,6 +33,7 @@ pub(super) fn break_sticks(counts: &[f64], tail: f64, n_free: usize, prior: impl
         bound: 0.0,
         concentration: None,
         tail_log_weight: None,
+        background_weight: 0.0,
         of_documents: None,
         guard: 0.0,
     };

@@ -15,7 +15,7 @@ pub struct Allocation {
     pub expected_log_weights: Vec<f64>,
     /// E w_k, (K,).
     pub expected_weights: Vec<f64>,
-    /// 1 - sum E w_k: the expected mass of all components beyond K.
+    /// The expected mass of all components beyond K. With `expected_weights` and `background_weight` it sums to one.
     pub leftover: f64,
     /// KL(q || p), nats; for a point estimate, the negative log prior density.
     pub divergence: f64,
@@ -24,9 +24,11 @@ pub struct Allocation {
     pub bound: f64,
     /// q of the concentration, if it has a prior.
     pub concentration: Option<Gamma>,
-    /// Log weight of the infinite tail as an additional column of scores, nats, for a process that gives the tail
-    /// responsibilities.
+    /// Log weight of the last column of scores, nats: the infinite tail, for a process that gives it responsibilities,
+    /// or the background.
     pub tail_log_weight: Option<f64>,
+    /// E eps, the expected weight of the background; 0 without one.
+    pub background_weight: f64,
     /// The prior pseudo-counts a of the weights of every document, (K,), if documents have their own weights.
     pub of_documents: Option<Vec<f64>>,
     /// The term of the objective that keeps an estimated concentration finite and positive, nats (mathematics 11.6).

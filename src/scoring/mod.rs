@@ -27,4 +27,4 @@ pub use quadratic_form::{Link, Quadratic, Scales};
 pub use row::{Row, RowFunction};
 pub use scorer::{Block, Completing, Incomplete, NO_LEAD, Scorer, Scratch, Spreads};
 pub use sparse::{Shared, SparseScorer, SparseTable};
-pub use sum::{ScoredColumns, SumScorer, gather, lacks};
+pub use sum::{ScoredColumns, SumScorer, gather, lacks, offer_column};

@@ -55,7 +55,12 @@ impl<F: Scalar> ScoredColumns<F> {
 
 /// Offers all scores of a piece of rows, (K, `n_padded`), that begins with group `first`, to the sink.
 pub(super) fn offer_sums<F: Scalar>(sums: &[F], n_padded: usize, first: usize, sink: &mut TopL<F>) {
-    Instructions::widest().run(OfferSums { sums, n_padded, first, sink });
+    Instructions::widest().run(OfferSums { sums, n_padded, first, component: 0, sink });
+}
+
+/// Offers the scores of all rows under one component, with the padding of the last group, to the sink.
+pub fn offer_column<F: Scalar>(component: usize, scores: &[F], sink: &mut TopL<F>) {
+    Instructions::widest().run(OfferSums { sums: scores, n_padded: scores.len(), first: 0, component, sink });
 }
 
 /// Whether a row lacks all of these columns.
@@ -175,6 +180,8 @@ struct OfferSums<'a, F> {
     n_padded: usize,
     /// Its first group.
     first: usize,
+    /// The component of the first sums.
+    component: usize,
     sink: &'a mut TopL<F>,
 }
 
@@ -183,9 +190,9 @@ impl<F: Scalar> WithSimd for OfferSums<'_, F> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { sums, n_padded, first, sink } = self;
+        let Self { sums, n_padded, first, component, sink } = self;
         let mut offers = sink.offers(simd);
-        for (component, sums) in sums.chunks_exact(n_padded).enumerate() {
+        for (component, sums) in (component..).zip(sums.chunks_exact(n_padded)) {
             for (group, sums) in sums.chunks_exact(F::GROUP).enumerate() {
                 offers.offer_group(component, first + group, sums);
             }

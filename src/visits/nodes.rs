@@ -72,6 +72,10 @@ impl<F: Scalar> UnitKind<F> for TreeSettings {
             let reason = "the rows of a node are unlike in what is not seen of them";
             return refuse(&format!("over {name}"), reason, "Gaussian, or no tree");
         }
+        if task.specification.background.is_some() {
+            let reason = "its density is not a function of the moments of a node";
+            return refuse("with a background", reason, "background=None, or no tree");
+        }
         if parts.iter().any(|part| part.columns.is_some()) {
             let reason = "a node has no levels or counts in common with its rows";
             return refuse("over Columns", reason, "a single likelihood, or no tree");

@@ -66,7 +66,7 @@ impl<F: Scalar> RowVisits<F> {
         let components = 2 * k * d * d * size_of::<f64>();
         batch.options.margin.is_some()
             && scorer.uses_bounds()
-            && !batch.model.process.has_tail()
+            && !batch.model.has_tail()
             && width < k
             && n >= ROWS_PER_COLUMN * d
             && at_rest + in_a_visit + components <= batch.options.bounds_memory

@@ -27,7 +27,7 @@ def broken_fit(threads):
     return _core.fit(
         rows, short,
         specification={"likelihood": ("Gaussian", {}), "process": ("DirichletProcess", {}),
-                       "objective": "variational", "missing": False},
+                       "background": None, "objective": "variational", "missing": False},
         settings=sb.Full(sparsity=None, margin=None, bounds_memory=0, max_passes=1, tol=0.0)._to_core(3, [0], threads),
         init="random", observer=Observer(),
     )

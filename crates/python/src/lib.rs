@@ -44,6 +44,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(registry::registry, module)?)?;
     module.add_function(wrap_pyfunction!(specification::check_likelihood, module)?)?;
     module.add_function(wrap_pyfunction!(specification::check_process, module)?)?;
+    module.add_function(wrap_pyfunction!(specification::check_background, module)?)?;
     module.add_function(wrap_pyfunction!(specification::check_move, module)?)?;
     module.add_function(wrap_pyfunction!(fit::fit, module)?)?;
     module.add_function(wrap_pyfunction!(sampling::check_sampler, module)?)?;

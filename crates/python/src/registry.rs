@@ -4,9 +4,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use stickbreak::data::Domain;
 use stickbreak::registry::{DefaultValue, Entry, Parameter, ParameterKind};
-use stickbreak::{likelihood, mcmc, moves, process};
+use stickbreak::{background, likelihood, mcmc, moves, process};
 
-/// Returns the entries of all likelihoods, processes, moves, samplers and priors, by name.
+/// Returns the entries of all likelihoods, processes, moves, samplers, backgrounds and priors, by name.
 #[pyfunction]
 pub fn registry(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let all = PyDict::new(py);
@@ -14,6 +14,7 @@ pub fn registry(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     all.set_item("processes", entries(py, process::ENTRIES)?)?;
     all.set_item("moves", entries(py, moves::ENTRIES)?)?;
     all.set_item("samplers", entries(py, mcmc::ENTRIES)?)?;
+    all.set_item("backgrounds", entries(py, &[background::ENTRY])?)?;
     all.set_item("priors", entries(py, &[process::BetaPrior::ENTRY, process::Gamma::ENTRY])?)?;
     Ok(all)
 }

@@ -7,9 +7,10 @@ use pyo3::types::{PyBool, PyDict};
 use stickbreak::model::{Named, Objective, ParameterPrior, Specification};
 use stickbreak::moves::Moves;
 use stickbreak::parameters::{Parameters, Value};
-use stickbreak::{likelihood, process};
+use stickbreak::{background, likelihood, process};
 
 use crate::errors::to_python;
+use crate::fields::item;
 use crate::panics::caught;
 
 /// Name and parameters: the form of a likelihood or a process in Python.
@@ -88,6 +89,13 @@ fn array<'py>(py: Python<'py>, shape: &[usize], data: &[f64]) -> PyResult<Bound<
     numpy::PyArray1::from_slice(py, data).reshape(shape)
 }
 
+/// Checks the parameters of a background.
+#[pyfunction]
+pub fn check_background(parameters: Bound<'_, PyDict>) -> PyResult<()> {
+    let parameters = read(&parameters)?;
+    caught(|| background::check(&parameters).map_err(|error| to_python(&error)))
+}
+
 /// Builds the specification of a mixture from likelihood and process, objective, and whether values may be missing.
 pub fn specification(
     likelihood: &GivenPair<'_>,
@@ -105,6 +113,7 @@ pub fn specification(
         estimated: None,
         learned: None,
         values: None,
+        background: None,
         likelihood: Named { name: likelihood.0.clone(), parameters: read(&likelihood.1)? },
         process: Named { name: process.0.clone(), parameters: read(&process.1)? },
     };
@@ -117,6 +126,7 @@ pub fn specification(
 pub struct GivenSpecification<'py> {
     likelihood: GivenPair<'py>,
     process: GivenPair<'py>,
+    background: Option<Bound<'py, PyDict>>,
     objective: String,
     missing: bool,
 }
@@ -124,7 +134,8 @@ pub struct GivenSpecification<'py> {
 impl GivenSpecification<'_> {
     /// Converts it to a specification of the core.
     pub fn read(&self) -> PyResult<Specification> {
-        specification(&self.likelihood, &self.process, &self.objective, self.missing)
+        let given = specification(&self.likelihood, &self.process, &self.objective, self.missing)?;
+        Ok(Specification { background: self.background.as_ref().map(read).transpose()?, ..given })
     }
 }
 
@@ -135,9 +146,14 @@ pub fn write_parameters(
     header: &Bound<'_, PyDict>,
     arrays: &Bound<'_, PyDict>,
 ) -> PyResult<()> {
-    for (role, named) in [("likelihood", &specification.likelihood), ("process", &specification.process)] {
+    let roles = [
+        ("likelihood", Some(&specification.likelihood.parameters)),
+        ("process", Some(&specification.process.parameters)),
+        ("background", specification.background.as_ref()),
+    ];
+    for (role, parameters) in roles.into_iter().filter_map(|(role, parameters)| Some((role, parameters?))) {
         let plain = PyDict::new(py);
-        for (name, value) in write(py, &named.parameters)? {
+        for (name, value) in write(py, parameters)? {
             if value.hasattr("dtype")? {
                 arrays.set_item(format!("{role}.{name}"), value)?;
             } else {
@@ -147,4 +163,19 @@ pub fn write_parameters(
         header.set_item(format!("{role}_parameters"), plain)?;
     }
     Ok(())
+}
+
+/// Reads what [`write_parameters`] has written for a role.
+pub fn read_parameters<'py>(
+    role: &str,
+    header: &Bound<'py, PyDict>,
+    arrays: &Bound<'py, PyDict>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let parameters = item(header, &format!("{role}_parameters"))?.cast_into::<PyDict>()?.copy()?;
+    for (name, array) in arrays {
+        if let Some(parameter) = name.extract::<String>()?.strip_prefix(&format!("{role}.")) {
+            parameters.set_item(parameter, array)?;
+        }
+    }
+    Ok(parameters)
 }

@@ -16,11 +16,11 @@ use crate::arrays::{AnyRows, at_least_one, table, vector, weights, with_rows};
 use crate::coordinates::{basis, lost_columns, read_coordinates, write_coordinates};
 use crate::errors::to_python;
 use crate::estimated::{read_estimated, write_estimated};
-use crate::fields::{field, format_error, item, n_rows, optional};
+use crate::fields::{field, format_error, n_rows, optional};
 use crate::history::{record_from_dict, record_to_dict, runner_up_from};
 use crate::panics::caught;
 use crate::run::{run_quietly, run_soon};
-use crate::specification::{GivenPair, specification, write, write_parameters};
+use crate::specification::{GivenPair, read, read_parameters, specification, write, write_parameters};
 use crate::summary::{numbers, read_classes, read_summary, summary_to_dict, write_classes, write_tail};
 use crate::topics::{read_documents, write_documents};
 use crate::values::{read_values, write_values};
@@ -59,6 +59,17 @@ impl FitState {
     fn process<'py>(&self, py: Python<'py>) -> PyResult<GivenPair<'py>> {
         let named = &self.fitted.specification.process;
         Ok((named.name.clone(), write(py, &named.parameters)?))
+    }
+
+    /// The parameters of the background in the data's units; `None` without one.
+    #[getter]
+    fn background<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        self.fitted.background().map(|parameters| write(py, &parameters)).transpose()
+    }
+
+    #[getter]
+    fn background_weight(&self) -> PyResult<f64> {
+        Ok(done(|| self.fitted.allocation())?.background_weight)
     }
 
     #[getter]
@@ -169,7 +180,7 @@ impl FitState {
         vector(py, if classes.is_empty() { vec![-1; summary.n_components()] } else { classes.clone() })
     }
 
-    /// Expected count of the tail; 0 without a tail.
+    /// Expected count of the tail or the background; 0 without one.
     #[getter]
     fn tail_count(&self) -> f64 {
         self.fitted.summary.tail_count()
@@ -249,11 +260,15 @@ impl FitState {
         rows: AnyRows<'_>,
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let tail = self.fitted.specification.background.is_some();
+        let prediction = if tail { Prediction::WithTail } else { Prediction::Components };
         let assigned = with_rows!(&rows, |view| {
-            let is_quick = self.fitted.is_quick(&view, Prediction::Components);
-            run_soon(py, threads, is_quick, |cancel| self.fitted.assign(&view, 1, false, cancel))
+            let is_quick = self.fitted.is_quick(&view, prediction);
+            run_soon(py, threads, is_quick, |cancel| self.fitted.assign(&view, 1, tail, cancel))
         })?;
-        Ok(vector(py, assigned.components))
+        let is_component = |&component: &i64| usize::try_from(component).is_ok_and(|k| k < self.n_components());
+        let labels = assigned.components.into_iter().map(|k| Some(k).filter(is_component).unwrap_or(-1));
+        Ok(vector(py, labels.collect()))
     }
 
     #[allow(clippy::type_complexity, reason = "a tuple for Python")]
@@ -428,13 +443,7 @@ impl FitState {
     #[staticmethod]
     fn from_parts(header: &Bound<'_, PyDict>, arrays: &Bound<'_, PyDict>) -> PyResult<Self> {
         let pair = |role: &str| -> PyResult<GivenPair<'_>> {
-            let parameters = item(header, &format!("{role}_parameters"))?.cast_into::<PyDict>()?.copy()?;
-            for (name, array) in arrays {
-                if let Some(parameter) = name.extract::<String>()?.strip_prefix(&format!("{role}.")) {
-                    parameters.set_item(parameter, array)?;
-                }
-            }
-            Ok((field(header, role)?, parameters))
+            Ok((field(header, role)?, read_parameters(role, header, arrays)?))
         };
         // Files of the first version have no objective.
         let objective: Option<String> = optional(header, "objective")?;
@@ -447,6 +456,9 @@ impl FitState {
             Some(other) => return Err(format_error(format!("missing is {other:?}"))),
         };
         let mut specification = specification(&pair("likelihood")?, &pair("process")?, objective, missing)?;
+        if header.contains("background_parameters")? {
+            specification.background = Some(read(&read_parameters("background", header, arrays)?)?);
+        }
         read_estimated(&mut specification, header, arrays)?;
         let origin = numbers(arrays, "origin")?;
         let coordinates = read_coordinates(arrays, origin.len())?;

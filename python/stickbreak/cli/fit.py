@@ -99,6 +99,12 @@ _MARGINALISING = ", ".join(
 )
 @parameter_options(Likelihood, Process, besides=("n_components",))
 @click.option(
+    "--background",
+    is_flag=True,
+    help="Give rows that belong to no component, such as outliers between clusters, a density of their own; their "
+    "label is -1.",
+)
+@click.option(
     "--schedule",
     type=_SCHEDULES,
     default="memoized",
@@ -167,6 +173,7 @@ def fit(
     likelihood: type[Likelihood] | None,
     columns_spec: str | None,
     process: type[Process],
+    background: bool,
     schedule: type[Algorithm],
     n_components: int | None,
     init: str,
@@ -208,7 +215,8 @@ def fit(
     check_used((chosen.kind, process), given)
     if own_number:
         given["n_components"] = n_components
-    model = sb.Mixture(likelihood=chosen.made(given), process=made(process, given))
+    behind = sb.Background() if background else None
+    model = sb.Mixture(likelihood=chosen.made(given), process=made(process, given), background=behind)
     algorithm: Any = made(schedule, of_algorithm | {"moves": _moves(schedule, model, of_algorithm)})
     inputs = (data, weights, init)
     check_model_place(out, inputs=inputs, force=force)

@@ -31,6 +31,7 @@ def facts(fit: Fit, options: Mapping[str, click.Option]) -> list[tuple[str, str]
         ("model", f"{type(model.likelihood).__name__}, {model.process}"),
         *([("missing", "values may be: marginalize")] if state.missing == "marginalize" else []),
         ("components", f"{fit.n_components}, of which {fit.n_occupied} in use"),
+        *([("background", f"{fit.background_count:.1f} rows")] if model.background is not None else []),
         ("ELBO", f"{fit.elbo:.8g} nats, {fit.elbo / state.n_rows:.6g} a row ({fit.bound})"),
         ("passes", f"{passes}{seconds} ({reason})"),
         *([("second best start", _compared(fit, second))] if (second := fit.runner_up) else []),
@@ -55,6 +56,7 @@ def described(fit: Fit) -> dict[str, Any]:
         "missing": fit._state.missing,
         "likelihood": likelihood,
         "process": process,
+        "background": None if (behind := fit.model.background) is None else behind._parameters(),
         "n_components": fit.n_components,
         "n_occupied": fit.n_occupied,
         "elbo": fit.elbo,
@@ -71,6 +73,8 @@ def described(fit: Fit) -> dict[str, Any]:
         ],
         "weights": fit.weights,
         "leftover_weight": fit.leftover_weight,
+        "background_weight": fit.background_weight,
+        "background_count": fit.background_count,
         "counts": fit.counts,
     }
 

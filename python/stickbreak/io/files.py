@@ -34,7 +34,7 @@ Arrays = dict[str, NDArray[Any]]
 _LONGEST_STEM = 200
 # The arrays of a model file, besides the parameters.
 _STATE_ARRAYS = ("counts", "statistics", "entropies", "origin")
-_PREFIXES = ("likelihood.", "process.", "coordinates.", "documents.")
+_PREFIXES = ("likelihood.", "process.", "background.", "coordinates.", "documents.")
 
 
 @dataclass(frozen=True)
@@ -342,7 +342,8 @@ def _from_json(value: dict[str, Any]) -> Any:
 def check_kinds(state: object, state_arrays: Arrays) -> None:
     """Refuse parameters and arrays of kinds that the core cannot read; ignore unknown entries."""
     header = instance("state", state, dict, "an object")
-    for role in ("likelihood_parameters", "process_parameters"):
+    roles = ("likelihood_parameters", "process_parameters", "background_parameters")
+    for role in (role for role in roles if role in header or role != "background_parameters"):
         for name, value in instance(role, header[role], dict, "an object").items():
             if isinstance(value, bool) or not isinstance(value, int | float | str | None):
                 raise invalid_type(f"{role}.{name}", describe(value), "a number or a word")

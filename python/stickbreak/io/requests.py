@@ -14,6 +14,7 @@ class Specified(TypedDict):
 
     likelihood: Specification
     process: Specification
+    background: dict[str, Any] | None
     objective: str
     missing: bool
 

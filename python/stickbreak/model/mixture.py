@@ -6,12 +6,13 @@ from typing import Any, ClassVar, Self
 
 from stickbreak import checks
 from stickbreak.io.names import Names
+from stickbreak.model.background import Background
 from stickbreak.model.likelihoods import Likelihood
 from stickbreak.model.model import Model
 from stickbreak.model.processes import DirichletProcess, Process
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Mixture(Model):
     r"""A mixture model.
 
@@ -24,11 +25,13 @@ class Mixture(Model):
         F with its base measure.
     process : DirichletProcess, PitmanYor, FiniteDirichlet, ... (any process), optional
         The prior on the weights w. Default: `DirichletProcess()`.
+    background : Background, optional
+        A density for rows that belong to no component. Without one every row belongs to a component.
 
     Raises
     ------
     InvalidType
-        `likelihood` is not a likelihood, or `process` is not a process.
+        `likelihood` is not a likelihood, `process` is not a process, or `background` is not a background.
 
     Examples
     --------
@@ -46,6 +49,7 @@ class Mixture(Model):
     likelihood: Likelihood
     _: KW_ONLY
     process: Process = field(default_factory=DirichletProcess)
+    background: Background | None = None
 
     def __post_init__(self) -> None:
         checks.instance("likelihood", self.likelihood, Likelihood, "a likelihood, such as Gaussian()")
@@ -53,6 +57,23 @@ class Mixture(Model):
         if process._has_face("documents"):
             found, allowed = f"a Mixture with {type(process).__name__}", "a TopicModel, or a DirichletProcess"
             raise checks.not_supported("process", found, "its weights are those of documents", allowed)
+        if self.background is not None:
+            checks.instance("background", self.background, Background, "a Background, or None")
+
+    @property
+    def _background(self) -> dict[str, Any] | None:
+        return None if self.background is None else self.background._to_core()[1]
+
+    def _check_no_background(self, what: str) -> None:
+        """Refuse a background for what does not have one."""
+        if self.background is not None:
+            reason = "a background is a part of variational fits alone"
+            raise checks.not_supported("background", f"a background for {what}", reason, "background=None, or sb.fit")
+
+    def __repr__(self) -> str:
+        # Few mixtures have a background.
+        parts = ["likelihood", "process"] + (["background"] if self.background is not None else [])
+        return f"{type(self).__name__}({', '.join(f'{part}={getattr(self, part)!r}' for part in parts)})"
 
     def _placed(self, names: Names | None, n_columns: int) -> Self:
         """Return the same model with the positions of columns that its likelihood names."""
@@ -77,5 +98,11 @@ class Mixture(Model):
         return f"leave such rows out, or {instead}"
 
     @classmethod
-    def _from_core(cls, likelihood: tuple[str, dict[str, Any]], process: tuple[str, dict[str, Any]]) -> Self:
-        return cls(Likelihood._from_core(*likelihood), process=Process._from_core(*process))
+    def _from_core(
+        cls,
+        likelihood: tuple[str, dict[str, Any]],
+        process: tuple[str, dict[str, Any]],
+        background: dict[str, Any] | None = None,
+    ) -> Self:
+        behind = None if background is None else Background._of_core(background)
+        return cls(Likelihood._from_core(*likelihood), process=Process._from_core(*process), background=behind)

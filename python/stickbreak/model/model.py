@@ -47,8 +47,18 @@ class Model:
         """Return the same model with the names of columns that its likelihood places."""
         return self
 
+    @property
+    def _background(self) -> dict[str, Any] | None:
+        """The parameters of the background in the form of the core; None without one."""
+        return None
+
     @classmethod
-    def _from_core(cls, likelihood: tuple[str, dict[str, Any]], process: tuple[str, dict[str, Any]]) -> Self:
+    def _from_core(
+        cls,
+        likelihood: tuple[str, dict[str, Any]],
+        process: tuple[str, dict[str, Any]],
+        background: dict[str, Any] | None = None,
+    ) -> Self:
         """Make the model that the core describes."""
         raise NotImplementedError
 

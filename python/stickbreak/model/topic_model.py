@@ -77,7 +77,12 @@ class TopicModel(Model):
         return Multinomial(self.word_concentration, coefficient=False)
 
     @classmethod
-    def _from_core(cls, likelihood: tuple[str, dict[str, Any]], process: tuple[str, dict[str, Any]]) -> Self:
+    def _from_core(
+        cls,
+        likelihood: tuple[str, dict[str, Any]],
+        process: tuple[str, dict[str, Any]],
+        background: dict[str, Any] | None = None,
+    ) -> Self:
         pseudo_counts = likelihood[1]["pseudo_counts"]
         word = float(pseudo_counts if isinstance(pseudo_counts, float) else pseudo_counts[0])
         return cls(Process._from_core(*process), word_concentration=word)

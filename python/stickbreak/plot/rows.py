@@ -94,6 +94,13 @@ def clusters(
         angle = float(np.degrees(np.arctan2(axes[1, 0], axes[0, 0])))
         place = (means[k] - centre) @ directions
         drawn.add_patch(Ellipse((place[0], place[1]), width, height, angle=angle, fill=False, color=paint, lw=1.8))
+    behind = points[labels < 0]
+    if len(behind) > 0:
+        groups.append(
+            drawn.scatter(
+                behind[:, 0], behind[:, 1], s=size, color=canvas.FAINT, marker="x", label="background", rasterized=True
+            )
+        )
     drawn.autoscale_view()
     drawn.set_xlabel(titles[0])
     drawn.set_ylabel(titles[1])

@@ -21,6 +21,13 @@ class Predicts(Protocol):
         """Return responsibilities, shape (n, K)."""
         ...
 
+    def predict(self, X: ArrayLike, *, threads: int | None = None) -> NDArray[np.int64]:
+        """Return components, -1 for the background, shape (n,)."""
+        ...
+
+    @property
+    def _has_background(self) -> bool: ...
+
 
 class Join(NamedTuple):
     """Two clusters that are joined.
@@ -126,7 +133,7 @@ class Clusters:
         Returns
         -------
         ndarray of int64, shape (n,)
-            Numbers from 0 to C - 1.
+            Numbers from 0 to C - 1, and -1 for the background.
 
         Raises
         ------
@@ -134,6 +141,8 @@ class Clusters:
             As `Fit.predict_proba`.
         """
         labels: NDArray[np.int64] = self.predict_proba(X, threads=threads).argmax(axis=1)
+        if self._fit._has_background:
+            labels = np.where(self._fit.predict(X, threads=threads) < 0, -1, labels)
         return labels
 
     def predict_proba(self, X: ArrayLike, *, threads: int | None = None) -> NDArray[np.float64]:

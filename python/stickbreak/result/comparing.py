@@ -38,7 +38,7 @@ def check_data(one: Fitted, other: Fitted) -> None:
     names, others = one.column_names, other.column_names
     if names is not None and others is not None and names != others:
         raise checks.invalid_argument("other", f"a fit of the columns {others}", f"a fit of the columns {names}")
-    mass, others = (float(fit.counts.sum() + fit.tail_count) for fit in (one, other))
+    mass, others = (float(fit.counts.sum() + fit._state.tail_count) for fit in (one, other))
     if abs(mass - others) > _ROUNDING * mass:
         found, allowed = (f"a fit to rows of the total weight {value:.10g}" for value in (others, mass))
         raise checks.invalid_argument("other", found, allowed)

@@ -22,15 +22,17 @@ _MOST_DECIMALS = 5
 
 def line(fit: Fitted) -> str:
     """Return one line for a fit: model, size of the data, components, bound, and stop reason."""
-    likelihood, process = (type(part).__name__ for part in (fit.model.likelihood, fit.model.process))
+    parts = (fit.model.likelihood, fit.model.process, fit.model.background)
+    names = ", ".join(type(part).__name__ for part in parts if part is not None)
     passes = len(fit.history)
     proposed, accepted = (sum(getattr(record, name) for record in fit.history) for name in ("proposed", "accepted"))
     columns = "" if fit.column_names is None else f" ({shown(fit.column_names)})"
     moves = f", {accepted} of {proposed} moves accepted" if proposed else ""
     components = f"{fit.n_components} component{'' if fit.n_components == 1 else 's'}"
+    behind = f", {fit.background_count:.1f} rows in the background" if fit.model.background is not None else ""
     return (
-        f"<Fit of Mixture({likelihood}, {process}): {fit._state.n_rows} rows x {fit._state.dimension}{columns}, "
-        f"{components} ({fit.n_occupied} occupied), elbo {fit.elbo:.6f} nats ({fit.bound}), "
+        f"<Fit of Mixture({names}): {fit._state.n_rows} rows x {fit._state.dimension}{columns}, "
+        f"{components} ({fit.n_occupied} occupied){behind}, elbo {fit.elbo:.6f} nats ({fit.bound}), "
         f"{fit.stop_reason.value} after {passes} {'pass' if passes == 1 else 'passes'}{moves}>"
     )
 

@@ -226,7 +226,7 @@ class Fit(Densities, Drawing, Imputing, Tabular):
     def predict(
         self, X: ArrayLike, *, exposure: ArrayLike | None = None, threads: int | None = None
     ) -> NDArray[np.int64]:
-        """Return the most probable component of each row; ties go to the lowest index.
+        """Return the most probable component of each row; ties go to the lowest index, and -1 is the background.
 
         Parameters
         ----------
@@ -240,7 +240,7 @@ class Fit(Densities, Drawing, Imputing, Tabular):
         Returns
         -------
         ndarray of int64, shape (n,)
-            Positions from 0 to K - 1.
+            Positions from 0 to K - 1; -1 for rows that are more probably in the background than in any component.
 
         Raises
         ------
@@ -306,8 +306,8 @@ class Fit(Densities, Drawing, Imputing, Tabular):
         sparse : bool
             Whether to return at most L components per row, normalised, where L is the `sparsity` of the fit.
         tail : bool
-            Whether to add a last column for all components beyond K under ``truncation="tail"``. Otherwise the K
-            responsibilities sum to one.
+            Whether to add a last column for the background, or for all components beyond K under
+            ``truncation="tail"``. Otherwise the K responsibilities sum to one.
         exposure : array_like of shape (n,), optional
             The exposure of each row, if `fit` had it as an argument.
         threads : int, optional
@@ -338,8 +338,8 @@ class Fit(Densities, Drawing, Imputing, Tabular):
         >>> responsibilities.shape, bool(np.allclose(responsibilities.sum(axis=1), 1))
         ((100, 3), True)
         """
-        if checks.flag("tail", tail) and self._state.bound != "tail":
-            reason = 'only fits under truncation="tail" give the components beyond K any rows'
+        if checks.flag("tail", tail) and self._state.bound != "tail" and not self._has_background:
+            reason = 'only fits with a background or under truncation="tail" give rows to something beyond K'
             raise checks.not_supported("tail", "tail=True for this fit", reason, "tail=False")
         form = responsibilities.sparse if checks.flag("sparse", sparse) else responsibilities.dense
         with names.naming(self.column_names):
@@ -359,7 +359,7 @@ class Fit(Densities, Drawing, Imputing, Tabular):
         .. math:: \log \Big\{ \sum_{k \le K} E_q[w_k] \, p(x \mid \lambda_k) + E_q[w_{>K}] \, p(x \mid \lambda_0) \Big\}
 
         The last term is the prior predictive with the weight `leftover_weight` ([1]_, Eq. 7, with the weight under q,
-        so that the density integrates to one).
+        so that the density integrates to one). A background adds its density with the weight `background_weight`.
 
         Parameters
         ----------
@@ -474,6 +474,10 @@ class Fit(Densities, Drawing, Imputing, Tabular):
             n_clusters = checks.integer("n_clusters", n_clusters, minimum=1)
         rows = self._rows(X, minimum=1)
         weights = arrays.sample_weights(sample_weight, rows.shape[0])
+        if self._has_background:
+            # Rows of the background say nothing about the borders of clusters.
+            inside = 1.0 - self.predict_proba(X, tail=True, threads=threads)[:, -1]
+            weights = inside if weights is None else weights * inside
         with names.naming(self.column_names):
             return combining.combined(self, rows, weights, n_clusters, checks.threads(threads))
 

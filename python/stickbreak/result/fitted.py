@@ -42,7 +42,7 @@ class Fitted:
         # Advice on the data and on the run, which cannot be derived from the state.
         self._remarks = remarks
         self._error = None if state.error is None else SourceError(state.error)
-        self._model: Any = kind_of(state.process[0])._from_core(state.likelihood, state.process)
+        self._model: Any = kind_of(state.process[0])._from_core(state.likelihood, state.process, state.background)
 
     def _advice_on(self, sparsity: int | str | None) -> SparsityWarning | None:
         """Return advice where the sparsity of its algorithm is known to hurt such a fit."""
@@ -85,21 +85,35 @@ class Fitted:
 
     @property
     def leftover_weight(self) -> float:
-        """Expected weight of all components beyond K. `weights` and this sum to one."""
+        """Expected weight of all components beyond K. With `weights` and `background_weight` it sums to one."""
         return self._state.leftover_weight
+
+    @property
+    def background_weight(self) -> float:
+        """Expected weight of the background; 0 without one."""
+        return self._state.background_weight
 
     @cached_property
     def counts(self) -> NDArray[np.float64]:
         """Expected counts of the components: sums of weighted responsibilities, shape (K,), read-only.
 
-        With `tail_count` they sum to the total weight of the rows.
+        With `tail_count` and `background_count` they sum to the total weight of the rows.
         """
         return _read_only(self._state.counts)
 
     @property
     def tail_count(self) -> float:
         """Expected count of all components beyond K; 0 unless ``truncation="tail"``."""
-        return self._state.tail_count
+        return 0.0 if self._has_background else self._state.tail_count
+
+    @property
+    def background_count(self) -> float:
+        """Expected count of the background; 0 without one."""
+        return self._state.tail_count if self._has_background else 0.0
+
+    @property
+    def _has_background(self) -> bool:
+        return self._state.background is not None
 
     @property
     def components(self) -> dict[str, Any]:

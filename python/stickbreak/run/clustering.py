@@ -90,7 +90,7 @@ def hierarchy(
     >>> tree
     <Hierarchy of 20 rows, 2 clusters>
     """
-    checks.instance("model", model, Mixture, "a Mixture")
+    checks.instance("model", model, Mixture, "a Mixture")._check_no_background("hierarchies")
     method = checks.word("method", method, ("bhc", "incremental"))  # type: ignore[assignment]
     n_trials = checks.integer("n_trials", n_trials, minimum=1, maximum=1_000_000)
     seed, threads = checks.seed(seed), checks.threads(threads)

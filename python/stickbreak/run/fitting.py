@@ -291,6 +291,7 @@ def run_fit(
                     specification={
                         "likelihood": model.likelihood._to_core(),
                         "process": model.process._to_core(),
+                        "background": model._background,
                         "objective": chosen.objective or model._objective,
                         "missing": marginalizes,
                     },

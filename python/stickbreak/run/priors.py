@@ -78,7 +78,7 @@ def sample_prior(model: Mixture, n: int, *, n_columns: int | None = None, seed: 
     >>> drawn.rows.shape, drawn.labels.shape
     ((100, 2), (100,))
     """
-    checks.instance("model", model, Mixture, "a Mixture")
+    checks.instance("model", model, Mixture, "a Mixture")._check_no_background("draws from the prior")
     number = checks.integer("n", n, minimum=1, maximum=2**32 - 2)
     columns = None if n_columns is None else checks.integer("n_columns", n_columns, minimum=1, or_else=["None"])
     model = model._placed(model.likelihood._own_names(), columns or 0)

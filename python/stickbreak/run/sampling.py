@@ -168,7 +168,7 @@ def sample(
     >>> bool(labels[0] != labels[-1])
     True
     """
-    checks.instance("model", model, Mixture, "a Mixture")
+    checks.instance("model", model, Mixture, "a Mixture")._check_no_background("samplers")
     chosen = CollapsedGibbs() if sampler is None else sampler
     allowed = "a sampler, such as CollapsedGibbs() or BlockedGibbs(); algorithms are for fit"
     checks.instance("sampler", chosen, Sampler, allowed)

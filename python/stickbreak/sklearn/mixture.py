@@ -1,21 +1,19 @@
 """`BayesianMixture`: a mixture with the interface of a scikit-learn estimator."""
 
-import warnings
 from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, DensityMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 
 from stickbreak import checks
-from stickbreak import errors as sb_errors
 from stickbreak.io import arrays, frames, partial
 from stickbreak.io.arrays import DenseRows
 from stickbreak.io.levels import Coded, CodedRows, check_codes, coded, sizes_of
 from stickbreak.io.names import Table, named
+from stickbreak.model.background import Background
 from stickbreak.model.likelihoods import Likelihood
 from stickbreak.model.mixture import Mixture
 from stickbreak.model.processes import DirichletProcess, Process
@@ -23,13 +21,13 @@ from stickbreak.result.fit import Fit
 from stickbreak.result.history import StopReason
 from stickbreak.run import fitting
 from stickbreak.run.algorithms import Algorithm, Full, Memoized, Stochastic
-from stickbreak.run.converging import ran_out
 from stickbreak.run.moves import usual_moves
 from stickbreak.run.units import KdTree
 from stickbreak.sklearn import nested
 from stickbreak.sklearn.attributes import Attributes
 from stickbreak.sklearn.seeds import seed_of
 from stickbreak.sklearn.validating import like, validated
+from stickbreak.sklearn.warning import warn_of
 
 
 class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, BaseEstimator):
@@ -70,6 +68,8 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         What to do with missing values (NaN), as in `stickbreak.fit`.
     verbose : bool
         Whether to show a progress bar on stderr.
+    background : Background, optional
+        A density for rows that belong to no component; their label is -1. Default: none.
 
     Attributes
     ----------
@@ -126,6 +126,7 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         missing: str = "error",
         verbose: bool = False,
         units: KdTree | Literal["auto"] | None = None,
+        background: Background | None = None,
     ) -> None:
         self.likelihood = likelihood
         self.process = process
@@ -138,6 +139,7 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         self.missing = missing
         self.verbose = verbose
         self.units = units
+        self.background = background
 
     def fit(
         self,
@@ -191,7 +193,7 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
                 missing=self.missing,
                 progress=checks.flag("verbose", self.verbose),
             )
-        self._warn(found)
+        warn_of(found, self._algorithm())
         return self._keep(found, rows)
 
     def partial_fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -431,14 +433,14 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return Mixture(
             likelihood=nested.likelihood(self.likelihood, data, may_miss=self.missing == "marginalize"),
             process=DirichletProcess() if self.process is None else self.process,
+            background=self.background,
         )
 
     def _coded(self, X: Any, likelihood: Likelihood) -> Coded | None:
         """Return a table with codes in place of levels; None for data without levels."""
         if likelihood._domain not in ("mixed", "codes") or not frames.is_table(frames.understood(X, "X")):
             return None
-        init: object = self.init
-        known = init._levels if isinstance(init, Fit) else ()
+        known = self.init._levels if isinstance(self.init, Fit) else ()
         found = coded(X, "X", likelihood, levels=known, learn=True)
         return found if isinstance(found.data, np.ndarray) else None
 
@@ -477,17 +479,6 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         if coded is not None:
             return CodedRows(rows, names, coded.levels, coded.sizes)
         return rows if names is None else Table(rows, names)
-
-    def _warn(self, found: Fit) -> None:
-        """Warn of columns that the model leaves out and, with scikit-learn's class, of a fit that did not converge."""
-        said = {type(advice): advice for advice in found.advice()}
-        if sb_errors.SupportWarning in said:
-            warnings.warn(said[sb_errors.SupportWarning], stacklevel=3)
-        algorithm = self._algorithm()
-        # Warns also with a tolerance of 0, as scikit-learn's estimators do.
-        of_passes = said.get(sb_errors.ConvergenceWarning) or (algorithm and ran_out(found, algorithm))
-        if of_passes:
-            warnings.warn(str(of_passes), ConvergenceWarning, stacklevel=3)
 
     def _keep(self, fitted: Fit, rows: Any) -> Self:
         self.fit_ = fitted

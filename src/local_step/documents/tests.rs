@@ -43,9 +43,18 @@ impl Problem {
             ]),
         };
         let objective = self.objective;
-        Specification { likelihood, process, objective, missing: false, estimated: None, learned: None, values: None }
-            .build(vec![0.0; self.n_words])
-            .expect("a topic model")
+        Specification {
+            likelihood,
+            process,
+            objective,
+            missing: false,
+            estimated: None,
+            learned: None,
+            values: None,
+            background: None,
+        }
+        .build(vec![0.0; self.n_words])
+        .expect("a topic model")
     }
 
     /// The weights of words in topics.

@@ -25,6 +25,7 @@ pub fn specification(likelihood: Named, process: Named) -> Specification {
         estimated: None,
         learned: None,
         values: None,
+        background: None,
     }
 }
 

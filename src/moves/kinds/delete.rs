@@ -9,12 +9,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::component::ComponentId;
 use crate::error::Result;
-use crate::moves::refit::{MAX_ROWS, Refit, Trial};
+use crate::moves::lookahead::{Ahead, Unedited};
+use crate::moves::refit::{Deletion, MAX_ROWS, Refit, Trial};
 use crate::moves::{Move, MoveKind, MoveState, Payload, Planning, Report, RowCopies, RunShape, Settling, Visited};
 use crate::parallel::{for_each, map, n_threads, try_map};
 use crate::parameters::Parameters;
 use crate::registry::{DefaultValue, Entry, Parameter, ParameterKind};
 use crate::simd::Scalar;
+use crate::suffstats::Summary;
 
 const KIND: MoveKind = MoveKind::new("delete");
 
@@ -153,7 +155,7 @@ impl<F: Scalar> Move<F> for Delete {
         let alone = wanted.iter().copied().filter(|&id| settling.is_alone(id));
         let (crowded, candidates): (Candidates, Candidates) = alone.partition(|id| crowded.contains(id));
         let counts = settling.counts();
-        let Settling { round, judge, memo, edits, state, pass, .. } = settling;
+        let Settling { round, judge, memo, edits, state, pass, looks_ahead, unedited, ahead, .. } = settling;
         // Edits of this loop change no class.
         let classes = edits.has_classes().then(|| edits.clone());
         let (sparsity, margin, classes) = (round.sparsity, round.margin, classes.as_ref());
@@ -181,6 +183,18 @@ impl<F: Scalar> Move<F> for Delete {
                 state.memory(&KIND).failed(id, counts[&id], *pass, true);
             }
         }
+        // Rows that together are a background can be a component that fits the base measure better.
+        if accepted == 0 && *looks_ahead && round.model.background.is_some() {
+            let unedited = Unedited::of(unedited, &round.model, memo.total())?;
+            if let Some((deletions, found)) = best_ahead(&refit, unedited, memo.total(), &candidates, &copies)? {
+                for deletion in &deletions {
+                    refit.carry_out(memo, edits, deletion, &mut copies)?;
+                    state.forget(deletion.gone);
+                }
+                (gain, accepted, no_gain) = (found.gain, deletions.len(), no_gain - deletions.len());
+                *ahead = Some(found.model);
+            }
+        }
         for id in &crowded {
             state.memory(&KIND).failed(*id, counts[id], *pass, true);
         }
@@ -199,4 +213,34 @@ impl<F: Scalar> Move<F> for Delete {
         wanted.is_ok_and(|wanted| wanted.is_none_or(|wanted| wanted.iter().all(|id| shape.ids.contains(id))))
             && found.is_ok_and(|found| found.is_none_or(|found| fits(&found)))
     }
+}
+
+/// Deletions that together are the largest gain under the base measure that is estimated after them: the best by
+/// themselves come first.
+fn best_ahead<F: Scalar>(
+    refit: &Refit<'_, F>,
+    unedited: Unedited,
+    total: &Summary,
+    candidates: &[ComponentId],
+    copies: &[RowCopies],
+) -> Result<Option<(Vec<Deletion>, Ahead<F>)>> {
+    let mut ranked = Vec::new();
+    for &id in candidates {
+        if let Some((after, _)) = refit.without(total, id, copies)? {
+            ranked.push((refit.judge.bound(&after)?, id));
+        }
+    }
+    ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let (mut copies, mut deletions, mut sums) = (copies.to_vec(), Vec::new(), Vec::new());
+    for (_, id) in ranked {
+        let Some((after, deletion)) = refit.without(sums.last().unwrap_or(total), id, &copies)? else { break };
+        deletion.update(&mut copies);
+        deletions.push(deletion);
+        sums.push(after);
+    }
+    let found = unedited.look_ahead(refit.model, sums.len(), |n| Ok(sums[n - 1].clone()))?;
+    Ok(found.map(|found| {
+        deletions.truncate(found.n_edits);
+        (deletions, found)
+    }))
 }

@@ -52,6 +52,7 @@ pub fn specification(likelihood: &str, process: &str, k: usize) -> Specification
         estimated: None,
         learned: None,
         values: None,
+        background: None,
         likelihood: Named { name: likelihood.into(), parameters: Parameters::default() },
         process: Named { name: process.into(), parameters },
         objective: Objective::Variational,

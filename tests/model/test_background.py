@@ -1,0 +1,435 @@
+"""A background against its oracle, and what users would see."""
+
+from itertools import pairwise
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+from scipy import stats
+from sklearn.metrics import adjusted_rand_score
+
+import kinds
+import stickbreak as sb
+from oracles import background as oracle
+from oracles.models import Array
+
+DENSE = {"moves": (), "sparsity": None, "margin": None, "tol": 0}
+REAL = [name for name, kind in kinds.LIKELIHOODS.items() if kind.domain == "real"]
+
+
+def with_outliers(seed: int, n: int = 400, d: int = 2, k: int = 3, share: float = 0.05) -> tuple[Array, Array]:
+    """Rows of clusters of which a share is replaced by uniform ones, and their clusters; -1 for the uniform ones."""
+    rng = np.random.default_rng(seed)
+    centres: list[Array] = []
+    while len(centres) < k:
+        centre = rng.uniform(-20, 20, d)
+        if all(np.linalg.norm(centre - other) > 9 for other in centres):
+            centres.append(centre)
+    labels = rng.integers(k, size=n)
+    rows = np.array(centres)[labels] + rng.standard_normal((n, d))
+    out = rng.random(n) < share
+    rows[out] = rng.uniform(-30, 30, (out.sum(), d))
+    return rows, np.where(out, -1, labels)
+
+
+def mixture(likelihood: Any = None, **options: Any) -> sb.Mixture:
+    own = sb.Gaussian() if likelihood is None else likelihood
+    return sb.Mixture(own, background=sb.Background(), **options)
+
+
+def fitted(model: sb.Mixture, rows: Array, passes: int, **options: Any) -> sb.Fit:
+    return sb.fit(model, rows, sb.Full(max_passes=passes, **DENSE), progress=False, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize("process", ["finite", "nested"])
+@pytest.mark.parametrize("sparsity", [None, 2])
+def test_passes_are_those_of_the_oracle(name: str, process: str, sparsity: int | None) -> None:
+    rng = np.random.default_rng(REAL.index(name))
+    rows = kinds.make_rows(name, rng, 50, 2, 3)
+    rows[:5] = rng.uniform(-40, 40, (5, 2))
+    likelihood = kinds.make_likelihood(name, rng, 2)
+    weights = sb.FiniteDirichlet(3, concentration=1.3) if process == "finite" else sb.DirichletProcess(1.3)
+    model = sb.Mixture(likelihood, process=weights, background=sb.Background(outliers=2.0, inliers=20.0))
+    labels = np.arange(50) % 3
+    responsibilities = np.column_stack([np.eye(3)[labels], np.zeros(50)])
+    for passes in range(4):
+        algorithm = sb.Full(max_passes=passes, **{**DENSE, "sparsity": sparsity})  # type: ignore[arg-type]
+        fit = sb.fit(model, rows, algorithm, init=labels, progress=False)
+        own, of_components = oracle.Background.of(fit), kinds.oracle_of(fit.model)
+        assert fit.elbo == pytest.approx(oracle.bound(rows, responsibilities, of_components, own), rel=1e-9)
+        outside, inside = responsibilities[:, -1].sum(), responsibilities[:, :-1].sum()
+        assert fit.background_count == pytest.approx(outside, rel=1e-7, abs=1e-12)
+        assert fit.background_weight == pytest.approx(own.weight(outside, inside), rel=1e-9)
+        assert fit.counts.sum() + fit.background_count == pytest.approx(50)
+        total = fit.weights.sum() + fit.leftover_weight + fit.background_weight
+        assert total == pytest.approx(1)
+        dense = oracle.step(rows, responsibilities, of_components, own)
+        responsibilities = oracle.step(rows, responsibilities, of_components, own, sparsity)
+        np.testing.assert_allclose(fit.predict_proba(rows, tail=True), dense, rtol=1e-6, atol=1e-9)
+        order = np.argsort(-responsibilities[:, :-1].sum(0), kind="stable") if process == "nested" else [0, 1, 2]
+        responsibilities = np.column_stack([responsibilities[:, order], responsibilities[:, -1]])
+    assert fit.background_count > 1
+    best = fit.predict_proba(rows, tail=True).argmax(axis=1)
+    np.testing.assert_array_equal(fit.predict(rows), np.where(best == 3, -1, best))
+
+
+def test_the_bound_is_below_the_evidence_by_enumeration() -> None:
+    rng = np.random.default_rng(1)
+    rows = np.r_[rng.normal(size=(5, 1)) * 0.3, [[6.0]]]
+    scale = np.eye(1)
+    likelihood = sb.Gaussian(mean=[0.0], mean_precision=0.3, dof=3.0, scale=scale, resolution=0)
+    background = sb.Background(outliers=1.0, inliers=5.0)
+    model = sb.Mixture(likelihood, process=sb.FiniteDirichlet(2, concentration=1.0), background=background)
+    fit = fitted(model, rows, 60, init=np.arange(6) % 2)
+    own = oracle.Background.of(fit)
+    evidence = oracle.log_evidence(rows, kinds.oracle_of(fit.model), own, 2)
+    assert fit.elbo < evidence < fit.elbo + 5
+    assert fit.background_count > 0.1
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.sampled_from([sb.Gaussian, sb.StudentT, sb.DiagonalGaussian]))
+def test_the_objective_never_falls(seed: int, d: int, kind: Any) -> None:
+    rows, _ = with_outliers(seed, n=90, d=d, k=3, share=0.1)
+    fit = sb.fit(mixture(kind()), rows, seed=1, progress=False)
+    values = [record.objective for record in fit.history]
+    assert all(after >= before - 1e-7 * abs(before) for before, after in pairwise(values))
+    assert fit.evaluate(rows) >= fit.elbo - 1e-6 * abs(fit.elbo)
+
+
+def test_batches_threads_weights_and_precision() -> None:
+    rows, labels = with_outliers(3)
+    labels = np.maximum(labels, 0)
+    options: dict[str, Any] = {"init": labels, "progress": False}
+    one = fitted(mixture(), rows, 6, init=labels)
+    memoized = sb.Memoized(batches=1, shuffle=False, max_passes=6, **DENSE)  # type: ignore[arg-type]
+    assert sb.fit(mixture(), rows, memoized, **options).elbo == one.elbo
+    assert fitted(mixture(), rows, 6, init=labels, threads=2).elbo == one.elbo
+    twice = fitted(
+        mixture(one.model.likelihood, process=sb.DirichletProcess(1.0)), np.r_[rows, rows], 6, init=[*labels, *labels]
+    )
+    both = fitted(
+        sb.Mixture(one.model.likelihood, process=sb.DirichletProcess(1.0), background=twice.model.background),
+        rows,
+        6,
+        init=labels,
+        sample_weight=np.full(len(rows), 2.0),
+    )
+    assert both.elbo == pytest.approx(twice.elbo, rel=1e-9)
+    assert both.background_count == pytest.approx(twice.background_count, rel=1e-6)
+    single = fitted(mixture(), rows.astype(np.float32), 6, init=labels)
+    assert single.elbo == pytest.approx(one.elbo, rel=1e-5)
+    longer = fitted(mixture(), rows, 100, init=labels)
+    batches = sb.Memoized(batches=4, max_passes=100, **DENSE)  # type: ignore[arg-type]
+    batched = sb.fit(mixture(), rows, batches, **options)
+    assert batched.elbo == pytest.approx(longer.elbo, rel=1e-4)
+    assert batched.background_count == pytest.approx(longer.background_count, rel=0.05)
+
+
+def test_hard_assignments_count_whole_rows() -> None:
+    rows, labels = with_outliers(4)
+    algorithm = sb.Full(max_passes=5, **{**DENSE, "sparsity": 1})  # type: ignore[arg-type]
+    hard = sb.fit(mixture(), rows, algorithm, init=np.maximum(labels, 0), progress=False)
+    assert set(np.unique(hard.predict(rows))) <= {-1, 0, 1, 2}
+    assert hard.background_count >= 1
+    assert hard.background_count == pytest.approx(round(hard.background_count))
+
+
+@pytest.mark.parametrize("kind", [sb.Gaussian, sb.StudentT])
+def test_outliers_between_clusters_become_the_background(kind: Any) -> None:
+    for seed in (0, 2, 3):
+        rows, labels = with_outliers(seed, n=600, k=5)
+        fit = sb.fit(mixture(kind()), rows, seed=seed, progress=False)
+        inside, found = labels >= 0, fit.predict(rows)
+        assert fit.n_components == 5
+        assert adjusted_rand_score(labels[inside], found[inside]) > 0.97
+        assert np.mean(found[~inside] == -1) > 0.8
+        assert np.mean(found[inside] == -1) < 0.01
+
+
+@pytest.mark.parametrize("far", [15.0, 60.0])
+def test_a_small_cluster_far_away_is_no_background(far: float) -> None:
+    rng = np.random.default_rng(5)
+    rows = np.r_[
+        rng.normal(size=(900, 3)), rng.normal(size=(900, 3)) + 9, rng.normal(size=(30, 3)) + np.array([far, -far, 0.0])
+    ]
+    fit = sb.fit(mixture(), rows, progress=False)
+    assert fit.n_components == 3
+    assert np.all(fit.predict(rows)[-30:] == 2)
+    assert fit.background_count < 2
+
+
+def test_clusters_without_outliers_are_as_without_a_background() -> None:
+    rows, labels = with_outliers(6, share=0.0)
+    fit, plain = (sb.fit(model, rows, progress=False) for model in (mixture(), sb.Mixture(sb.Gaussian())))
+    assert fit.n_components == plain.n_components == 3
+    assert adjusted_rand_score(labels, fit.predict(rows)) == 1
+    assert fit.background_count < 1
+    # Only what it costs to say that no row is in the background.
+    assert 0 < plain.elbo - fit.elbo < 5
+
+
+def test_a_delete_gives_outliers_to_the_background() -> None:
+    rows, labels = with_outliers(7, n=200, k=2, share=0.04)
+    outliers = np.flatnonzero(labels < 0)
+    start = labels.copy()
+    start[outliers] = 2 + np.arange(len(outliers))
+    base = sb.fit(mixture(), rows, progress=False).model.likelihood
+    model = mixture(base)
+    kept = sb.fit(model, rows, sb.Full(moves=()), init=start, progress=False)
+    fit = sb.fit(model, rows, sb.Full(moves=(sb.Delete(),)), init=start, progress=False)
+    assert len(outliers) >= 4
+    assert fit.n_components == 2 < kept.n_components
+    assert fit.elbo > kept.elbo
+    assert np.all(fit.predict(rows[outliers]) == -1)
+    gains = sum(report.gain for record in fit.history for report in record.moves if report.accepted)
+    assert gains > 0
+    values = [record.elbo for record in fit.history]
+    assert all(after >= before - 1e-9 * abs(before) for before, after in pairwise(values))
+
+
+@pytest.mark.parametrize("kind", [sb.Gaussian, sb.StudentT])
+def test_the_predictive_is_that_of_the_law_and_integrates_to_one(kind: Any) -> None:
+    rows, _ = with_outliers(8, n=200, d=1, k=2)
+    fit = sb.fit(mixture(kind()), rows, progress=False)
+    law = fit.marginal([0])
+    grid = np.sinh(np.linspace(-14, 14, 40_001))[:, None]
+    densities = np.exp(fit.log_predictive(grid))
+    np.testing.assert_allclose(np.exp(law.log_density(grid)), densities, rtol=1e-7)
+    assert np.trapezoid(densities, grid[:, 0]) == pytest.approx(1, abs=1e-4)
+    plug_in = np.exp(fit.log_predictive(grid, plug_in=True))
+    assert np.trapezoid(plug_in, grid[:, 0]) == pytest.approx(1, abs=1e-4)
+
+
+def test_the_predictive_contains_the_cauchy_density() -> None:
+    rows, _ = with_outliers(9)
+    fit = sb.fit(mixture(), rows, progress=False)
+    own = fit.model.background
+    assert own is not None
+    some = np.r_[rows[:5], [[1e6, 2e5]]]
+
+    def student_t(values: dict[str, Any]) -> Array:
+        dof, precision = values["dof"] - 1, values["mean_precision"]
+        scale = np.asarray(values["scale"]) * (precision + 1) / precision / dof
+        return np.asarray(stats.multivariate_t(values["mean"], scale, df=dof).pdf(some))
+
+    prior = vars(fit.model.likelihood)
+    densities = fit.background_weight * stats.multivariate_t(own.centre, np.diag(np.square(own.scale)), df=1).pdf(some)
+    densities = densities + fit.leftover_weight * student_t(prior)
+    for k, weight in enumerate(fit.weights):
+        densities = densities + weight * student_t({name: values[k] for name, values in fit.components.items()})
+    np.testing.assert_allclose(fit.log_predictive(some), np.log(densities), rtol=1e-9)
+
+
+def test_draws_are_of_the_predictive() -> None:
+    rows, _ = with_outliers(10, n=300, d=1, k=2, share=0.2)
+    fit = sb.fit(mixture(), rows, progress=False)
+    drawn = np.sort(fit.sample(20_000, seed=1)[:, 0])
+    grid = np.sinh(np.linspace(-14, 14, 200_001))
+    cdf = np.cumsum(np.exp(fit.log_predictive(grid[:, None])) * np.gradient(grid))
+    assert stats.kstest(np.interp(drawn, grid, cdf), "uniform").pvalue > 1e-3
+    weights = fit.sample_parameters(4000, seed=1)["weights"].sum(axis=1)
+    expected = 1 - fit.background_weight - fit.leftover_weight
+    assert weights.mean() == pytest.approx(expected, abs=5 * weights.std() / np.sqrt(4000))
+    assert weights.std() > 0.002
+
+
+@pytest.mark.parametrize("kind", [sb.Gaussian, sb.DiagonalGaussian])
+def test_missing_values_leave_the_density_of_the_others(kind: Any) -> None:
+    rng = np.random.default_rng(11)
+    rows, labels = with_outliers(11, n=300, d=3, k=2)
+    rows[rng.random(rows.shape) < 0.2] = np.nan
+    rows = rows[~np.isnan(rows).all(axis=1)]
+    fit = sb.fit(mixture(kind()), rows, missing="marginalize", progress=False)
+    own = oracle.Background.of(fit)
+    behind = fit.predict_proba(rows, tail=True)[:, -1]
+    assert behind.sum() == pytest.approx(fit.background_count, rel=1e-3)
+    assert fit.background_count > 5
+    some = rows.copy()
+    some[:, 1] = np.nan
+    some = some[~np.isnan(some).all(axis=1)]
+    complete = some[~np.isnan(some[:, [0, 2]]).any(axis=1)]
+    np.testing.assert_allclose(
+        fit.log_predictive(complete), fit.marginal([0, 2]).log_density(complete[:, [0, 2]]), rtol=1e-7
+    )
+    far = np.array([[1e7, np.nan, 3e6]])
+    expected = np.log(fit.background_weight) + own.log_density(far)
+    assert fit.log_predictive(far) == pytest.approx(expected, abs=1e-4)
+    assert np.isfinite(fit.impute(rows)).all()
+    assert len(labels) > 0
+
+
+def test_columns_of_real_numbers_have_one_background() -> None:
+    rows, labels = with_outliers(12, n=300, d=3, k=2)
+    model = mixture(sb.Columns({(0, 1): sb.Gaussian(), 2: sb.DiagonalGaussian()}))
+    fit = sb.fit(model, rows, progress=False)
+    assert fit.n_components == 2
+    assert np.mean(fit.predict(rows)[labels < 0] == -1) > 0.8
+    assert fit.evaluate(rows) == pytest.approx(fit.elbo, rel=1e-6)
+
+
+def test_units_do_not_matter() -> None:
+    rows, _ = with_outliers(13, n=300)
+    times, plus = np.array([1000.0, 0.25]), np.array([5.0, -3e4])
+    fit, other = (sb.fit(mixture(), each, progress=False) for each in (rows, rows * times + plus))
+    np.testing.assert_array_equal(fit.predict(rows), other.predict(rows * times + plus))
+    assert other.elbo + len(rows) * np.log(times).sum() == pytest.approx(fit.elbo, rel=1e-6)
+    own, changed = fit.model.background, other.model.background
+    assert own is not None
+    assert changed is not None
+    np.testing.assert_allclose(changed.centre, np.asarray(own.centre) * times + plus, rtol=1e-6)
+    np.testing.assert_allclose(changed.scale, np.asarray(own.scale) * times, rtol=1e-6)
+
+
+def test_constant_columns_are_left_out() -> None:
+    rows, _ = with_outliers(14, n=300)
+    fit = sb.fit(mixture(), rows, progress=False)
+    wide_rows = np.insert(rows, 1, 7.0, axis=1)
+    with pytest.warns(sb.SupportWarning):
+        wide = sb.fit(mixture(), wide_rows, progress=False)
+    with pytest.warns(sb.SupportWarning):
+        again = sb.fit(sb.Mixture(sb.Gaussian(), background=wide.model.background), wide_rows, progress=False)
+    assert wide.elbo == pytest.approx(fit.elbo)
+    own = wide.model.background
+    assert own is not None
+    assert np.asarray(own.centre)[1] == 7
+    assert again.elbo == pytest.approx(fit.elbo)
+
+
+def test_a_given_density_is_used() -> None:
+    rows, _ = with_outliers(15)
+    own = sb.Background(centre=[1.0, 2.0], scale=[30.0, 4.0])
+    fit = sb.fit(sb.Mixture(sb.Gaussian(), background=own), rows, progress=False)
+    assert fit.model.background == own
+    assert sb.Mixture(sb.Gaussian(), background=own) != sb.Mixture(sb.Gaussian())
+
+
+def test_a_fit_is_stored_and_continued(tmp_path: Any) -> None:
+    rows, _ = with_outliers(16)
+    fit = sb.fit(mixture(), rows, progress=False)
+    fit.save(tmp_path / "fit")
+    loaded = sb.load(tmp_path / "fit")
+    assert loaded.model == fit.model
+    assert (loaded.elbo, loaded.background_count) == (fit.elbo, fit.background_count)
+    np.testing.assert_array_equal(loaded.predict(rows), fit.predict(rows))
+    later = fit.update(rows[:100])
+    assert later.background_count > fit.background_count
+    assert later.counts.sum() + later.background_count == pytest.approx(500)
+    for model in (mixture(), sb.Mixture(sb.Gaussian())):
+        other = sb.fit(model, rows, init=fit, progress=False)
+        assert other.counts.sum() + other.background_count == pytest.approx(400)
+    clusters = fit.combine(rows)
+    assert clusters.n_clusters == 3
+    assert "background" in repr(fit)
+    assert fit.compare(sb.fit(sb.Mixture(sb.Gaussian()), rows, progress=False)) > 0
+
+
+def test_a_run_is_resumed_with_the_same_bits(tmp_path: Any) -> None:
+    rows, _ = with_outliers(17)
+    whole = sb.fit(mixture(), rows, sb.Memoized(batches=3), seed=2, progress=False)
+    for passes in (1, len(whole.history) // 2, len(whole.history) - 1):
+        path = tmp_path / f"run{passes}"
+        sb.fit(
+            mixture(),
+            rows,
+            sb.Memoized(batches=3, max_passes=passes),
+            seed=2,
+            checkpoint=sb.Checkpoint(path),
+            progress=False,
+        )
+        resumed = sb.fit(
+            mixture(), rows, sb.Memoized(batches=3), seed=2, checkpoint=sb.Checkpoint(path), progress=False
+        )
+        assert (resumed.elbo, resumed.background_count) == (whole.elbo, whole.background_count)
+    with pytest.raises(sb.CheckpointError, match="background"):
+        sb.fit(
+            sb.Mixture(sb.Gaussian()),
+            rows,
+            sb.Memoized(batches=3),
+            seed=2,
+            checkpoint=sb.Checkpoint(path),
+            progress=False,
+        )
+
+
+def test_a_short_run_has_a_background_too() -> None:
+    rows, _ = with_outliers(18)
+    for passes in (0, 1, 2):
+        fit = sb.fit(mixture(), rows, sb.Full(max_passes=passes), progress=False)
+        assert fit.predict_proba(rows, tail=True).shape == (400, fit.n_components + 1)
+        assert 0 < fit.background_weight < 1
+
+
+def test_rows_of_known_class_are_not_in_the_background() -> None:
+    rows, labels = with_outliers(19)
+    known = np.where(np.arange(400) % 2 == 0, labels, -1)
+    outlier = np.flatnonzero(labels < 0)[0]
+    known[outlier] = 1
+    fit = sb.fit(mixture(), rows, labels=known, progress=False)
+    found = fit.predict(rows)
+    others = labels < 0
+    others[outlier] = False
+    assert np.mean(found[others] == -1) > 0.7
+    assert 5 < fit.background_count < others.sum() + 1
+
+
+@pytest.mark.parametrize(
+    ("change", "argument", "words"),
+    [
+        ({"likelihood": sb.Poisson()}, "background", "Poisson"),
+        ({"likelihood": sb.Bernoulli()}, "background", "Bernoulli"),
+        ({"likelihood": sb.Columns({0: sb.Gaussian(), 1: sb.Poisson()})}, "background", "Poisson"),
+        ({"process": sb.DirichletProcess(truncation="tail")}, "background", "tail"),
+        ({"algorithm": sb.Full(objective="map")}, "background", "map"),
+        ({"algorithm": sb.Full(units=sb.KdTree())}, "units", "background"),
+    ],
+)
+def test_what_has_no_background_is_refused_by_name(change: dict[str, Any], argument: str, words: str) -> None:
+    rows = np.random.default_rng(0).integers(0, 2, (40, 2)).astype(float)
+    options = {"likelihood": sb.Gaussian(), "process": sb.DirichletProcess(), "algorithm": None, **change}
+    algorithm = options.pop("algorithm")
+    with pytest.raises(sb.NotSupported, match=words) as caught:
+        sb.fit(sb.Mixture(background=sb.Background(), **options), rows, algorithm, progress=False)
+    assert caught.value.argument == argument
+
+
+def test_samplers_and_hierarchies_refuse_it() -> None:
+    rows, _ = with_outliers(20, n=40)
+    for refused in (
+        lambda: sb.sample(mixture(), rows),
+        lambda: sb.hierarchy(mixture(), rows),
+        lambda: sb.sample_prior(mixture(sb.Gaussian(mean=[0, 0], dof=4, scale=np.eye(2), mean_precision=1)), 10),
+    ):
+        with pytest.raises(sb.NotSupported) as caught:
+            refused()
+        assert caught.value.argument == "background"
+
+
+@pytest.mark.parametrize(
+    ("options", "argument"),
+    [
+        ({"outliers": 0}, "outliers"),
+        ({"outliers": "many"}, "outliers"),
+        ({"inliers": -1.0}, "inliers"),
+        ({"inliers": np.nan}, "inliers"),
+        ({"centre": [np.inf, 0]}, "centre"),
+        ({"scale": [1.0, 0.0]}, "scale"),
+    ],
+)
+def test_bad_parameters_are_refused_at_once(options: dict[str, Any], argument: str) -> None:
+    with pytest.raises((sb.InvalidArgument, sb.InvalidType)) as caught:
+        sb.Background(**options)
+    assert caught.value.argument == argument
+
+
+def test_bad_sizes_are_refused_before_the_fit() -> None:
+    rows, _ = with_outliers(21, n=40)
+    for options, argument in (({"centre": [0.0] * 3}, "centre"), ({"scale": [1.0] * 3}, "scale")):
+        with pytest.raises(sb.InvalidArgument) as caught:
+            sb.fit(sb.Mixture(sb.Gaussian(), background=sb.Background(**options)), rows, progress=False)
+        assert caught.value.argument == argument
+    with pytest.raises(sb.InvalidType) as wrong:
+        sb.Mixture(sb.Gaussian(), background=1.0)  # type: ignore[arg-type]
+    assert wrong.value.argument == "background"
