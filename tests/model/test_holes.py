@@ -7,6 +7,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given
+from scipy.special import digamma
 from sklearn.metrics import adjusted_rand_score
 
 import stickbreak as sb
@@ -119,6 +120,61 @@ def test_imputed_values_follow_from_the_others() -> None:
     assert drawn.std(0).mean() == pytest.approx(0.1, rel=0.15)
     density = fit.conditional({0: float(rows[0, 0])})
     assert density.log_density([[rows[0, 1]]])[0] > 0
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "options"),
+    [
+        (sb.Full(), {}),
+        (sb.Memoized(batches=3), {}),
+        (sb.Stochastic(batch_size=7), {}),
+        (sb.Full(), {"init": "random"}),
+        (sb.Full(), {"init": "sequential"}),
+        (sb.Full(), {"init": np.arange(60) % 3}),
+        (sb.Full(), {"labels": np.where(np.arange(60) < 9, np.arange(60) % 2, -1)}),
+    ],
+)
+@pytest.mark.parametrize("d", [1, 3])
+def test_rows_without_values_have_no_part(algorithm: Any, options: dict[str, Any], d: int) -> None:
+    rows, _ = correlated(8, n=60, d=d, k=2, share=0.2)
+    rows[[0, 30]] = np.nan
+    with pytest.warns(sb.EmptyRowsWarning, match="2 rows have no value at all and no part in the fit"):
+        fit = sb.fit(sb.Mixture(sb.Gaussian()), rows, algorithm, **MISSING, **options)
+    assert fit.counts.sum() == pytest.approx(58)
+    np.testing.assert_allclose(fit.log_predictive(rows[:1]), 0, atol=1e-12)
+
+
+def test_rows_without_values_follow_from_the_weights() -> None:
+    rows, labels = correlated(9, n=90, d=3, k=2, share=0.2)
+    fit = fitted(rows, likelihood(3), 5, 2, init=labels)
+    # The expected log weights of a Dirichlet posterior.
+    weights = np.exp(digamma(fit.counts + 1.3 / 2))
+    empty = np.full((2, 3), np.nan)
+    mixed = np.vstack([empty[:1], rows[:3]])
+    np.testing.assert_allclose(fit.predict_proba(empty), np.tile(weights / weights.sum(), (2, 1)), rtol=1e-9)
+    np.testing.assert_array_equal(fit.predict_proba(mixed)[1:], fit.predict_proba(rows[:3]))
+    assert fit.predict(empty).tolist() == [weights.argmax()] * 2
+    for plug_in in (False, True):
+        np.testing.assert_allclose(fit.log_predictive(empty, plug_in=plug_in), 0, atol=1e-12)
+    np.testing.assert_allclose(fit.impute(empty)[0], fit.weights @ fit.point_estimates["mean"], rtol=1e-9)
+    assert np.isfinite(fit.sample_missing(empty, seed=0)).all()
+    assert np.isfinite(fit.outlier_scores(mixed)).all()
+    with pytest.warns(sb.EmptyRowsWarning, match="1 row has no value at all"):
+        assert fit.evaluate(mixed) == pytest.approx(fit.evaluate(rows[:3]), rel=1e-12)
+    with pytest.warns(sb.EmptyRowsWarning, match="1 row has no value at all"):
+        more = fit.update(mixed)
+    assert more.counts.sum() == pytest.approx(93)
+
+
+@pytest.mark.parametrize("n_holes", [1, 15])
+def test_a_far_row_beside_holes_leaves_a_fit(n_holes: int) -> None:
+    rows = np.random.default_rng(0).normal(size=(50, 3))
+    rows[:n_holes, 0], rows[-1, 1] = np.nan, 1e3
+    fit = sb.fit(sb.Mixture(sb.Gaussian()), rows, **MISSING)
+    labels = fit.predict(rows)
+    assert (labels == labels[-1]).sum() == 1
+    # The scale follows from the other rows.
+    assert np.sqrt(fit.point_estimates["covariance"][labels[0]].diagonal()).max() < 2
 
 
 def test_columns_impute_within_a_block_and_drop_rows_without_it() -> None:

@@ -209,5 +209,5 @@ pub fn scorer_of_patterns<F: Scalar>(
         };
         components.iter().zip(&weights).map(|pair| of(pair).unwrap_or_else(|_| failed())).collect()
     };
-    Box::new(PatternScorer::new(d, k, of_pattern, completing))
+    Box::new(PatternScorer::new(d, log_weights, of_pattern, completing))
 }
