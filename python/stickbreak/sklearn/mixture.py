@@ -10,8 +10,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Density
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 
-from stickbreak import checks
-from stickbreak import errors as sb_errors
+from stickbreak import checks, errors
 from stickbreak.io import arrays, frames, partial
 from stickbreak.io.arrays import DenseRows
 from stickbreak.io.levels import Coded, CodedRows, check_codes, coded, sizes_of
@@ -227,12 +226,19 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
             later = self.fit_.update(rows, sample_weight=sample_weight, threads=self.threads)
         return self._keep(later, rows)
 
-    def fit_predict(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> NDArray[np.int64]:
+    def fit_predict(
+        self,
+        X: ArrayLike,
+        y: object = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        partial_labels: ArrayLike | None = None,
+    ) -> NDArray[np.int64]:
         """Fit the mixture and return the most probable component of each row.
 
         Parameters
         ----------
-        X, y, sample_weight
+        X, y, sample_weight, partial_labels
             As in `fit`.
 
         Returns
@@ -240,8 +246,7 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         ndarray of int64, shape (n,)
             Positions from 0 to K - 1.
         """
-        labels: NDArray[np.int64] = self.fit(X, sample_weight=sample_weight).labels_
-        return labels
+        return self.fit(X, sample_weight=sample_weight, partial_labels=partial_labels).labels_
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
         """Return the most probable component of each row.
@@ -437,8 +442,7 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         """Return a table with codes in place of levels; None for data without levels."""
         if likelihood._domain not in ("mixed", "codes") or not frames.is_table(frames.understood(X, "X")):
             return None
-        init: object = self.init
-        known = init._levels if isinstance(init, Fit) else ()
+        known = self.init._levels if isinstance(self.init, Fit) else ()
         found = coded(X, "X", likelihood, levels=known, learn=True)
         return found if isinstance(found.data, np.ndarray) else None
 
@@ -472,8 +476,7 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     def _named(self, rows: DenseRows, coded: Coded | None) -> Any:
         """Return rows with their column names, which scikit-learn's validation has removed, and levels, if any."""
-        labels = getattr(self, "feature_names_in_", None)
-        names = None if labels is None else tuple(map(str, labels))
+        names = tuple(map(str, self.feature_names_in_)) if hasattr(self, "feature_names_in_") else None
         if coded is not None:
             return CodedRows(rows, names, coded.levels, coded.sizes)
         return rows if names is None else Table(rows, names)
@@ -481,11 +484,11 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
     def _warn(self, found: Fit) -> None:
         """Warn of columns that the model leaves out and, with scikit-learn's class, of a fit that did not converge."""
         said = {type(advice): advice for advice in found.advice()}
-        if sb_errors.SupportWarning in said:
-            warnings.warn(said[sb_errors.SupportWarning], stacklevel=3)
+        if errors.SupportWarning in said:
+            warnings.warn(said[errors.SupportWarning], stacklevel=3)
         algorithm = self._algorithm()
         # Warns also with a tolerance of 0, as scikit-learn's estimators do.
-        of_passes = said.get(sb_errors.ConvergenceWarning) or (algorithm and ran_out(found, algorithm))
+        of_passes = said.get(errors.ConvergenceWarning) or (algorithm and ran_out(found, algorithm))
         if of_passes:
             warnings.warn(str(of_passes), ConvergenceWarning, stacklevel=3)
 
