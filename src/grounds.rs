@@ -194,7 +194,7 @@ fn informative_of_parts<F: Scalar>(
     // A block of constant columns says nothing beside others.
     if all.iter().any(|(_, found)| found.varies) {
         for (columns, found) in all.iter_mut().filter(|(_, found)| !found.varies) {
-            let value = |&j: &usize| if data.least[j] == data.most[j] { data.least[j] } else { data.mean[j] };
+            let value = |&j: &usize| data.constant(j).unwrap_or(data.mean[j]);
             found.coordinates = Coordinates::nothing(columns.iter().map(value).collect());
         }
     }

@@ -370,12 +370,17 @@ impl Parameters {
     }
 }
 
+/// Smallest limit that a user is told for a number that is not above zero.
+const LEAST_SHOWN: f64 = 1e-3;
+
 /// Refuses a number that is out of range.
 fn within(name: &str, value: f64, range: Range) -> Result<f64> {
     if range.has(value) {
         return Ok(value);
     }
-    let allowed = if range.least > 0.0 && value <= 0.0 { "greater than 0".to_owned() } else { range.allowed() };
+    // Limits near zero only protect float64.
+    let is_positive = range.least > 0.0 && range.least < LEAST_SHOWN;
+    let allowed = if is_positive && value <= 0.0 { "greater than 0".to_owned() } else { range.allowed() };
     Err(Error::invalid(name, Value::Number(value), allowed))
 }
 

@@ -41,8 +41,8 @@ impl Cauchy {
         self.centre.len()
     }
 
-    /// ln p0 of the columns that a row has, nats: `ln G((d + 1) / 2) - ln G(1 / 2) - d / 2 ln pi - sum ln s - (d + 1) / 2
-    /// ln(1 + sum ((x - c) / s)^2)`.
+    /// ln p0 of the d columns that a row has, nats: `ln G((d + 1) / 2) - ln G(1 / 2) - d / 2 ln pi - sum ln s -
+    /// (d + 1) / 2 ln(1 + sum ((x - c) / s)^2)`.
     pub fn log_density<F: Scalar>(&self, row: &[F]) -> f64 {
         let (mut n_columns, mut square, mut log_scales) = (0, 0.0, 0.0);
         let columns = self.centre.iter().zip(&self.scale).zip(&self.log_scale);

@@ -79,8 +79,10 @@ fn of_rows<F: Scalar>(rows: &[&(f64, &[F])], all: &Moments) -> Moments {
     let mut scatter = vec![0.0; if all.covariance.is_empty() { 0 } else { d * d }];
     let mut squares = vec![0.0; d];
     for (weight, row) in rows {
-        let from: Vec<f64> = row.iter().zip(&found.mean).map(|(value, mean)| value.to_f64() - mean).collect();
-        squares.iter_mut().zip(&from).filter(|(_, x)| !x.is_nan()).for_each(|(sum, x)| *sum += weight * x * x);
+        // A missing value adds nothing, as in the covariance of all rows.
+        let from = row.iter().zip(&found.mean).map(|(value, mean)| value.to_f64() - mean);
+        let from: Vec<f64> = from.map(|x| if x.is_nan() { 0.0 } else { x }).collect();
+        squares.iter_mut().zip(&from).for_each(|(sum, x)| *sum += weight * x * x);
         for (sums, left) in scatter.chunks_exact_mut(d).zip(&from) {
             sums.iter_mut().zip(&from).for_each(|(sum, right)| *sum += weight * left * right);
         }
@@ -92,7 +94,9 @@ fn of_rows<F: Scalar>(rows: &[&(f64, &[F])], all: &Moments) -> Moments {
     for (entry, value) in found.covariance.iter_mut().enumerate() {
         let (row, column) = (entry / d, entry % d);
         let kept = (KEPT * all.mass).max(LEAST_KEPT) * all.variance[row];
-        *value = if row == column { found.variance[row] + kept } else { scatter[entry] / masses[row] };
+        // So divided that the matrix stays positive semidefinite if values are missing.
+        let mass = (masses[row] * masses[column]).sqrt();
+        *value = if row == column { found.variance[row] + kept } else { scatter[entry] / mass };
     }
     found
 }
@@ -104,9 +108,11 @@ mod tests {
     use crate::parallel::Cancel;
 
     fn moments_of(values: &[f64], weights: Option<&[f64]>) -> (Moments, Option<Moments>) {
+        let missing = values.iter().any(|value| value.is_nan());
         let table = DenseRows::new(values, 2);
         let rows = TableRows { rows: &table, weights };
-        let all = moments(&rows, Needs::Covariance, &Domain::Real.into(), false, &Cancel::default()).expect("numbers");
+        let all =
+            moments(&rows, Needs::Covariance, &Domain::Real.into(), missing, &Cancel::default()).expect("numbers");
         let found = bulk(&rows, &all).expect("rows in memory");
         (all, found)
     }
@@ -131,6 +137,20 @@ mod tests {
             assert!((mine - its - added).abs() < 1e-6, "{entry}: {mine} {its}");
         }
         assert_eq!((found.mass, found.n_rows), (all.mass, all.n_rows));
+    }
+
+    #[test]
+    fn missing_values_have_no_part_in_the_moments_of_the_others() {
+        let mut values = near();
+        (values[4], values[9], values[20]) = (f64::NAN, f64::NAN, f64::NAN);
+        let expected = moments_of(&values, None).0;
+        values.extend([1e7, 3.0]);
+        let (all, found) = moments_of(&values, None);
+        let found = found.expect("hidden");
+        for (entry, (mine, its)) in found.covariance.iter().zip(&expected.covariance).enumerate() {
+            let added = if entry % 3 == 0 { LEAST_KEPT * all.variance[entry / 2] } else { 0.0 };
+            assert!((mine - its - added).abs() < 1e-6, "{entry}: {mine} {its}");
+        }
     }
 
     #[test]

@@ -38,12 +38,14 @@ pub struct Coordinates {
     kept: Vec<usize>,
     /// The unit of each kept column, a power of two, (r,).
     units: Vec<f64>,
-    /// The values of the constant columns, and a point on the subspace in the others, (D,).
+    /// The values of the constant columns, zero if they have none, and a point on the subspace in the others, (D,).
     centre: Vec<f64>,
     /// Columns that depend on others, ascending.
     dependents: Vec<Dependent>,
-    /// Constant columns, ascending.
+    /// Constant columns, ascending, also those without any value.
     constants: Vec<usize>,
+    /// Columns without any value, ascending. Nothing is known about values in them.
+    unseen: Vec<usize>,
 }
 
 /// Maximum distance from the subspace, in standard deviations of a column, at which a row counts as lying on it.
@@ -61,13 +63,28 @@ impl Coordinates {
             centre: vec![0.0; n_columns],
             dependents: Vec::new(),
             constants: Vec::new(),
+            unseen: Vec::new(),
         }
     }
 
-    fn of(kept: Vec<usize>, units: Vec<f64>, centre: Vec<f64>, dependents: Vec<Dependent>) -> Self {
+    /// NaN in `centre` is the value of a constant column without any value.
+    fn of(kept: Vec<usize>, units: Vec<f64>, mut centre: Vec<f64>, dependents: Vec<Dependent>) -> Self {
         let follows = |j: &usize| dependents.iter().any(|dependent| dependent.column == *j);
         let constants = (0..centre.len()).filter(|j| kept.binary_search(j).is_err() && !follows(j)).collect();
-        Self { kept, units, centre, dependents, constants }
+        let unseen: Vec<usize> = (0..centre.len()).filter(|&j| centre[j].is_nan()).collect();
+        for &j in &unseen {
+            centre[j] = 0.0;
+        }
+        Self { kept, units, centre, dependents, constants, unseen }
+    }
+
+    /// The centre in the form that [`Coordinates::of`] takes.
+    fn marked_centre(&self) -> Vec<f64> {
+        let mut centre = self.centre.clone();
+        for &j in &self.unseen {
+            centre[j] = f64::NAN;
+        }
+        centre
     }
 
     /// The same columns in other units, powers of two.
@@ -107,7 +124,7 @@ impl Coordinates {
         let mut centre = vec![0.0; blocks.iter().map(|(columns, _)| columns.len()).sum()];
         let mut dependents = Vec::new();
         for (columns, own) in blocks {
-            columns.iter().zip(&own.centre).for_each(|(&column, &value)| centre[column] = value);
+            columns.iter().zip(own.marked_centre()).for_each(|(&column, value)| centre[column] = value);
             for dependent in &own.dependents {
                 let mut slopes = vec![0.0; kept.len()];
                 for (&place, &slope) in own.kept.iter().zip(&dependent.slopes) {
@@ -135,7 +152,8 @@ impl Coordinates {
         };
         let dependents = columns.iter().enumerate().filter_map(of).collect();
         let units = positions.iter().map(|&position| self.units[position]).collect();
-        Self::of(kept, units, columns.iter().map(|&column| self.centre[column]).collect(), dependents)
+        let centre = self.marked_centre();
+        Self::of(kept, units, columns.iter().map(|&column| centre[column]).collect(), dependents)
     }
 
     /// Builds coordinates from the parts stored in a file.
@@ -148,7 +166,9 @@ impl Coordinates {
         if d == 0 || centre.len() != d || spreads.len() != d {
             return format("they are not of one size");
         }
-        let numbers = || units.iter().chain(centre).chain(spreads).chain(slopes);
+        let is_unseen = |j: usize| centre[j].is_nan() && units[j] == 0.0 && spreads[j] == 0.0;
+        let centres = (0..d).filter(|&j| !is_unseen(j)).map(|j| &centre[j]);
+        let numbers = || units.iter().chain(centres.clone()).chain(spreads).chain(slopes);
         if numbers().any(|value| !value.is_finite()) || units.iter().chain(spreads).any(|&value| value < 0.0) {
             return format("a number is not finite, or negative");
         }
@@ -179,7 +199,7 @@ impl Coordinates {
         self.kept.iter().zip(&self.units).for_each(|(&j, &unit)| units[j] = unit);
         self.dependents.iter().for_each(|dependent| spreads[dependent.column] = dependent.spread);
         let slopes = self.dependents.iter().flat_map(|dependent| dependent.slopes.iter().copied()).collect();
-        [units, self.centre.clone(), spreads, slopes]
+        [units, self.marked_centre(), spreads, slopes]
     }
 
     /// Number of columns of the data, D.
@@ -205,6 +225,11 @@ impl Coordinates {
     /// The columns that depend on others, ascending.
     pub fn dependents(&self) -> &[Dependent] {
         &self.dependents
+    }
+
+    /// The columns without any value, which are among the constant ones, ascending.
+    pub fn unseen(&self) -> &[usize] {
+        &self.unseen
     }
 
     /// The constant columns, ascending.
@@ -360,7 +385,7 @@ impl Coordinates {
             return Vec::new();
         }
         let mut off: Vec<usize> = Vec::new();
-        for &j in &self.constants {
+        for &j in self.constants.iter().filter(|j| !self.unseen.contains(j)) {
             if (row[j] - self.centre[j]).abs() > OFF_CONSTANT * self.centre[j].abs().max(1.0) {
                 off.push(j);
             }

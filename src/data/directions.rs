@@ -70,7 +70,8 @@ pub fn informative<F: Real>(data: &Moments, freedom: Freedom, about_zero: bool) 
     let share = if single { CONSTANT.1 } else { CONSTANT.0 };
     let is_constant = |j: usize| {
         let (least, most) = (data.least[j], data.most[j]);
-        least == most || (least <= most && data.variance[j] <= (share * least.abs().max(most.abs())).powi(2))
+        // A column without any value says as little as a constant one.
+        least >= most || data.variance[j] <= (share * least.abs().max(most.abs())).powi(2)
     };
     let mut varying: Vec<usize> = (0..data.dimension()).filter(|&j| !is_constant(j)).collect();
     if varying.is_empty() && about_zero {
@@ -100,7 +101,7 @@ pub fn informative<F: Real>(data: &Moments, freedom: Freedom, about_zero: bool) 
         .map(|(column, slopes)| Dependent { column, spread: data.variance[column].sqrt(), slopes })
         .collect();
     let point = |j: usize| if about_zero && !is_constant(j) { 0.0 } else { data.mean[j] };
-    let centre = (0..data.dimension()).map(|j| if data.least[j] == data.most[j] { data.least[j] } else { point(j) });
+    let centre = (0..data.dimension()).map(|j| data.constant(j).unwrap_or_else(|| point(j)));
     let coordinates = whole.restricted(&kept, centre.collect(), dependents);
     Ok(Informative { coordinates, lacks_rows, varies: true })
 }

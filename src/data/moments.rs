@@ -58,6 +58,12 @@ impl Moments {
         self.mean.len()
     }
 
+    /// The value of a column that has only one, NaN if it has none; `None` if it has several.
+    pub fn constant(&self, column: usize) -> Option<f64> {
+        let (least, most) = (self.least[column], self.most[column]);
+        (least >= most).then_some(if least == most { least } else { f64::NAN })
+    }
+
     /// Second moments about zero, (D, D), if the covariance is known.
     pub fn about_zero(&self) -> Vec<f64> {
         let d = self.dimension();

@@ -20,8 +20,9 @@ fn most_probable(probabilities: impl Iterator<Item = f64>) -> (f64, f64) {
 }
 
 impl Fitted {
-    /// Returns mean and variance of every missing value, both (n, D). Present values are returned unchanged, with
-    /// variance 0. For codes, returns the most probable one, and the probability of the others.
+    /// Returns mean and variance of every missing value, both (n, D); NaN in a column without any value in the data of
+    /// the fit. Present values are returned unchanged, with variance 0. For codes, returns the most probable one, and
+    /// the probability of the others.
     ///
     /// # Errors
     /// [`crate::Error::NotSupported`] for a likelihood that allows no missing values; as [`Fitted::evaluate`].
@@ -58,9 +59,11 @@ impl Fitted {
                         mean += share * m;
                         square += share * (v + m * m);
                     }
-                    (mean, square - mean * mean)
+                    // Rounding may leave less than nothing.
+                    (mean, (square - mean * mean).max(0.0))
                 };
                 (values[row * d + column], variances[row * d + column]) = match &levels[column] {
+                    _ if self.coordinates.unseen().contains(&column) => (f64::NAN, f64::NAN),
                     Some(levels) => most_probable(levels.clone().map(|level| mixed(level).0)),
                     None => mixed(column),
                 };
@@ -69,7 +72,7 @@ impl Fitted {
         Ok((values, variances))
     }
 
-    /// Returns the rows with every missing value drawn at random, (n, D).
+    /// Returns the rows with every missing value drawn at random, (n, D), except in columns as in [`Fitted::impute`].
     ///
     /// # Errors
     /// As [`Fitted::impute`].
@@ -96,7 +99,10 @@ impl Fitted {
             // If columns are independent given the component, the present values carry no further information.
             let source = of_row.map_or_else(|| model.likelihood.row_source(component, from), Ok)?;
             source(&mut drawn, &mut generator);
-            let drawn = self.coordinates.raise(&drawn);
+            let mut drawn = self.coordinates.raise(&drawn);
+            for &column in self.coordinates.unseen() {
+                drawn[column] = f64::NAN;
+            }
             row_values.iter_mut().zip(drawn).filter(|(value, _)| value.is_nan()).for_each(|(value, x)| *value = x);
         }
         Ok(values)

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::likelihood::resolution::{cell_covariance, resolved_resolution};
 use crate::likelihood::wishart::{
     Constants, Fill, NormalWishart, NormalWishartModel, check_dof, check_scale, check_scale_beside, default_scale,
-    dofs, scales, survives_beside,
+    dofs, n_rows, scales, survives_beside,
 };
 use crate::likelihood::{Frame, FromParameters};
 use crate::linalg::{packed_len, unpack_lower};
@@ -174,7 +174,7 @@ impl NormalWishartModel for Gaussian {
     }
 
     fn posterior(&self, component: Sufficient<'_>) -> Result<NormalWishart> {
-        let (n, d) = (component.count, self.origin.len());
+        let (n, d) = (n_rows(self, component), self.origin.len());
         if n <= f64::MIN_POSITIVE {
             return Ok(self.prior.clone());
         }
@@ -197,7 +197,7 @@ impl NormalWishartModel for Gaussian {
     }
 
     fn most_likely(&self, component: Sufficient<'_>, blur: &[f64]) -> Result<NormalWishart> {
-        let (n, d) = (component.count, self.origin.len());
+        let (n, d) = (n_rows(self, component), self.origin.len());
         let (sums, packed) = component.statistics.split_at(d);
         let mean: Vec<f64> = sums.iter().map(|s| s / n).collect();
         let mut scatter = unpack_lower(d, &packed[..packed_len(d)]);
@@ -233,15 +233,15 @@ impl NormalWishartModel for Gaussian {
             let found = "a fit of data so far from these that float64 loses precision";
             return Err(Error::invalid("init", found, "a fit of data closer to these"));
         }
-        let sums = &component.statistics[..d];
+        let (n, sums) = (n_rows(self, component), &component.statistics[..d]);
         let mut moved = component.statistics.to_vec();
         for i in 0..d {
-            moved[i] += component.count * shift[i];
+            moved[i] += n * shift[i];
         }
         let mut index = d;
         for j in 0..d {
             for i in j..d {
-                moved[index] += sums[i] * shift[j] + shift[i] * sums[j] + component.count * shift[i] * shift[j];
+                moved[index] += sums[i] * shift[j] + shift[i] * sums[j] + n * shift[i] * shift[j];
                 index += 1;
             }
         }

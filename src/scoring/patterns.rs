@@ -46,38 +46,42 @@ pub fn by_pattern<F: Scalar>(rows: &[F], dimension: usize) -> BTreeMap<HolePatte
 /// The components of a pattern, given its columns.
 type OfPattern = Box<dyn Fn(&[usize]) -> Vec<Quadratic> + Send + Sync>;
 
-/// Packed components for every pattern of missing values.
+/// Packed components for every pattern of missing values. A row without any value has the log weights as scores.
 pub struct PatternScorer<F: Scalar> {
     dimension: usize,
-    n_components: usize,
+    log_weights: Vec<F>,
     of_pattern: OfPattern,
     known: Mutex<HashMap<HolePattern, Arc<QuadraticScorer<F>>>>,
     completing: Option<Box<dyn Completing>>,
 }
 
 impl<F: Scalar> PatternScorer<F> {
-    /// Scores rows of `dimension` columns by what `of_pattern` makes of `n_components` components.
+    /// Scores rows of `dimension` columns by what `of_pattern` makes of components with these log weights.
     pub fn new(
         dimension: usize,
-        n_components: usize,
+        log_weights: &[f64],
         of_pattern: impl Fn(&[usize]) -> Vec<Quadratic> + Send + Sync + 'static,
         completing: Option<Box<dyn Completing>>,
     ) -> Self {
-        Self { dimension, n_components, of_pattern: Box::new(of_pattern), known: Mutex::default(), completing }
+        let log_weights = log_weights.iter().map(|&weight| F::from_f64(weight)).collect();
+        Self { dimension, log_weights, of_pattern: Box::new(of_pattern), known: Mutex::default(), completing }
     }
 
-    /// The columns of a pattern and their scorer.
-    fn of(&self, pattern: &HolePattern) -> (Vec<usize>, Arc<QuadraticScorer<F>>) {
+    /// The columns of a pattern and their scorer; `None` if it has no columns.
+    fn of(&self, pattern: &HolePattern) -> Option<(Vec<usize>, Arc<QuadraticScorer<F>>)> {
         let columns = columns_of(pattern, self.dimension);
+        if columns.is_empty() {
+            return None;
+        }
         if let Some(known) = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(pattern) {
-            return (columns, Arc::clone(known));
+            return Some((columns, Arc::clone(known)));
         }
         let scorer = Arc::new(QuadraticScorer::new(columns.len(), (self.of_pattern)(&columns), None));
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if (known.len() + 1) * self.n_components * self.dimension * self.dimension <= MOST_NUMBERS {
+        if (known.len() + 1) * self.log_weights.len() * self.dimension * self.dimension <= MOST_NUMBERS {
             known.insert(pattern.clone(), Arc::clone(&scorer));
         }
-        (columns, scorer)
+        Some((columns, scorer))
     }
 }
 
@@ -92,17 +96,24 @@ fn pick<F: Scalar>(rows: &[F], dimension: usize, list: &[usize], columns: &[usiz
 
 impl<F: Scalar> Scorer<F> for PatternScorer<F> {
     fn n_components(&self) -> usize {
-        self.n_components
+        self.log_weights.len()
     }
 
     fn score_rows(&self, block: Block<'_, F>, _: Option<PairBounds<'_>>, sink: &mut TopL<F>, scratch: &mut Scratch<F>) {
-        let (rows, k) = (block.rows.dense(), self.n_components);
+        let (rows, k) = (block.rows.dense(), self.log_weights.len());
         let n = rows.len() / self.dimension;
         let n_padded = n.next_multiple_of(F::GROUP);
         let mut space = scratch.sums.take().unwrap_or_default();
         space.sums.resize(k * n_padded);
         for (pattern, list) in by_pattern(rows, self.dimension) {
-            let (columns, scorer) = self.of(&pattern);
+            let Some((columns, scorer)) = self.of(&pattern) else {
+                for (to, &weight) in space.sums.chunks_exact_mut(n_padded).zip(&self.log_weights) {
+                    for &row in &list {
+                        to[row] = weight;
+                    }
+                }
+                continue;
+            };
             pick(rows, self.dimension, &list, &columns, &mut space.rows);
             space.sink.reset(list.len(), k, k, None, false, false);
             let own = Block { rows: RowBlock::Dense(&space.rows), leads: &[] };
@@ -120,7 +131,12 @@ impl<F: Scalar> Scorer<F> for PatternScorer<F> {
     fn score_component(&self, component: usize, rows: &[F], out: &mut [F]) {
         let (mut own, mut scores) = (Vec::new(), Vec::new());
         for (pattern, list) in by_pattern(rows, self.dimension) {
-            let (columns, scorer) = self.of(&pattern);
+            let Some((columns, scorer)) = self.of(&pattern) else {
+                for &row in &list {
+                    out[row] = self.log_weights[component];
+                }
+                continue;
+            };
             pick(rows, self.dimension, &list, &columns, &mut own);
             scores.resize(list.len(), F::ZERO);
             scorer.score_component(component, &own, &mut scores);

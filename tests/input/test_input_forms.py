@@ -11,6 +11,7 @@ import pytest
 import stickbreak as sb
 from cases import visible_bits
 from stickbreak.io import arrays
+from stickbreak.sklearn import BayesianMixture
 
 MODEL = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
 ALGORITHM = sb.Memoized(batches=3, sparsity=2, max_passes=3, tol=0.0)
@@ -160,6 +161,58 @@ def test_pandas(rows: np.ndarray) -> None:
     fit = sb.fit(MODEL, frame, ALGORITHM, init=labels, sample_weight=weights, progress=False)
     other = sb.fit(MODEL, rows, ALGORITHM, init=labels.to_numpy(), sample_weight=np.ones(len(rows)), progress=False)
     assert fit.elbo == other.elbo
+
+
+@pytest.mark.parametrize("kind", ["text", "category", "datetime64", "boolean", "object"])
+@pytest.mark.parametrize("argument", ["data", "labels", "sample_weight", "init", "X", "partial_labels"])
+def test_a_pandas_column_without_numbers_is_refused(rows: np.ndarray, argument: str, kind: str) -> None:
+    """The message names the argument and the type of the column."""
+    pandas = pytest.importorskip("pandas")
+    words = pandas.Series(["a", "b"] * (len(rows) // 2))
+    column = {
+        "text": words,
+        "category": words.astype("category"),
+        "datetime64": pandas.Series(pandas.date_range("2020", periods=len(rows))),
+        "boolean": pandas.Series([True, None] * (len(rows) // 2), dtype="boolean"),
+        "object": pandas.Series([1, None] * (len(rows) // 2), dtype=object),
+    }[kind]
+    calls: dict[str, Callable[[], object]] = {
+        "data": lambda: sb.fit(MODEL, column, progress=False),
+        "X": lambda: sb.fit(MODEL, rows, ALGORITHM, n_components=3, progress=False).predict(column),
+        "partial_labels": lambda: BayesianMixture().fit(rows, partial_labels=column),
+    }
+    call = calls.get(argument, lambda: sb.fit(MODEL, rows, ALGORITHM, progress=False, **{argument: column}))
+    with pytest.raises(sb.InvalidType) as caught:
+        call()
+    assert caught.value.argument == argument
+    assert f"Series with values of dtype {column.dtype}" in str(caught.value)
+
+
+def test_what_stands_for_a_missing_value_is_said(rows: np.ndarray) -> None:
+    lacking = rows.astype(object)
+    lacking[3, 1] = None
+    with pytest.raises(sb.InvalidType, match="; write NaN where a value is missing"):
+        sb.fit(MODEL, lacking, progress=False)
+    with pytest.raises(sb.InvalidType, match="; write NaN where a value is missing"):
+        sb.fit(MODEL, lacking.tolist(), progress=False)
+    labels = [None, *range(len(rows) - 1)]
+    with pytest.raises(sb.InvalidType, match="; write -1 where a value is missing"):
+        sb.fit(MODEL, rows, labels=labels, progress=False)
+    lacking[3, 1] = "three"
+    with pytest.raises(sb.InvalidType) as caught:
+        sb.fit(MODEL, lacking, progress=False)
+    assert "NaN" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("package", "fill"), [("pandas", "fillna"), ("polars", "fill_null")])
+def test_missing_labels_of_a_column_are_minus_one(rows: np.ndarray, package: str, fill: str) -> None:
+    library = pytest.importorskip(package)
+    kind = {"dtype": "Int64"} if package == "pandas" else {}
+    labels = library.Series([None, *(np.arange(1, len(rows)) % 2).tolist()], **kind)
+    with pytest.raises(sb.InvalidType, match=rf"Series with missing values; write -1 .* labels\.{fill}\(-1\)"):
+        sb.fit(MODEL, rows, labels=labels, progress=False)
+    fit = sb.fit(MODEL, rows, ALGORITHM, labels=getattr(labels, fill)(-1), progress=False)
+    assert set(fit.classes) >= {0, 1}
 
 
 def test_pandas_with_a_missing_value(rows: np.ndarray) -> None:

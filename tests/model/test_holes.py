@@ -1,12 +1,15 @@
 """Missing values under `Gaussian`, which are imputed, against their oracle."""
 
+import warnings
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given
+from scipy.special import digamma
 from sklearn.metrics import adjusted_rand_score
 
 import stickbreak as sb
@@ -119,6 +122,117 @@ def test_imputed_values_follow_from_the_others() -> None:
     assert drawn.std(0).mean() == pytest.approx(0.1, rel=0.15)
     density = fit.conditional({0: float(rows[0, 0])})
     assert density.log_density([[rows[0, 1]]])[0] > 0
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "options"),
+    [
+        (sb.Full(), {}),
+        (sb.Memoized(batches=3), {}),
+        (sb.Stochastic(batch_size=7), {}),
+        (sb.Full(), {"init": "random"}),
+        (sb.Full(), {"init": "sequential"}),
+        (sb.Full(), {"init": np.arange(60) % 3}),
+        (sb.Full(), {"labels": np.where(np.arange(60) < 9, np.arange(60) % 2, -1)}),
+    ],
+)
+@pytest.mark.parametrize("d", [1, 3])
+def test_rows_without_values_have_no_part(algorithm: Any, options: dict[str, Any], d: int) -> None:
+    rows, _ = correlated(8, n=60, d=d, k=2, share=0.2)
+    rows[[0, 30]] = np.nan
+    with pytest.warns(sb.EmptyRowsWarning, match="2 rows have no value at all and no part in the fit"):
+        fit = sb.fit(sb.Mixture(sb.Gaussian()), rows, algorithm, **MISSING, **options)
+    assert fit.counts.sum() == pytest.approx(58)
+    np.testing.assert_allclose(fit.log_predictive(rows[:1]), 0, atol=1e-12)
+
+
+def test_rows_without_values_follow_from_the_weights() -> None:
+    rows, labels = correlated(9, n=90, d=3, k=2, share=0.2)
+    fit = fitted(rows, likelihood(3), 5, 2, init=labels)
+    # The expected log weights of a Dirichlet posterior.
+    weights = np.exp(digamma(fit.counts + 1.3 / 2))
+    empty = np.full((2, 3), np.nan)
+    mixed = np.vstack([empty[:1], rows[:3]])
+    np.testing.assert_allclose(fit.predict_proba(empty), np.tile(weights / weights.sum(), (2, 1)), rtol=1e-9)
+    np.testing.assert_array_equal(fit.predict_proba(mixed)[1:], fit.predict_proba(rows[:3]))
+    assert fit.predict(empty).tolist() == [weights.argmax()] * 2
+    for plug_in in (False, True):
+        np.testing.assert_allclose(fit.log_predictive(empty, plug_in=plug_in), 0, atol=1e-12)
+    np.testing.assert_allclose(fit.impute(empty)[0], fit.weights @ fit.point_estimates["mean"], rtol=1e-9)
+    assert np.isfinite(fit.sample_missing(empty, seed=0)).all()
+    assert np.isfinite(fit.outlier_scores(mixed)).all()
+    with pytest.warns(sb.EmptyRowsWarning, match="1 row has no value at all"):
+        assert fit.evaluate(mixed) == pytest.approx(fit.evaluate(rows[:3]), rel=1e-12)
+    with pytest.warns(sb.EmptyRowsWarning, match="1 row has no value at all"):
+        more = fit.update(mixed)
+    assert more.counts.sum() == pytest.approx(93)
+
+
+@pytest.mark.parametrize("n_holes", [1, 15])
+def test_a_far_row_beside_holes_leaves_a_fit(n_holes: int) -> None:
+    rows = np.random.default_rng(0).normal(size=(50, 3))
+    rows[:n_holes, 0], rows[-1, 1] = np.nan, 1e3
+    fit = sb.fit(sb.Mixture(sb.Gaussian()), rows, **MISSING)
+    labels = fit.predict(rows)
+    assert (labels == labels[-1]).sum() == 1
+    # The scale follows from the other rows.
+    assert np.sqrt(fit.point_estimates["covariance"][labels[0]].diagonal()).max() < 2
+
+
+@pytest.mark.parametrize("own", [sb.Gaussian, sb.DiagonalGaussian])
+def test_columns_without_values_have_no_effect(own: Any, tmp_path: Path) -> None:
+    """They are told as constant columns are. Nothing is invented for them, and no later value in them is off a fit."""
+    rows, _ = correlated(10, n=120, d=2, k=2, share=0.2)
+    wide = np.hstack([np.full((120, 1), np.nan), rows[:, :1], np.full((120, 2), np.nan), rows[:, 1:]])
+    plain = sb.fit(sb.Mixture(own()), rows, **MISSING)
+    with pytest.warns(sb.SupportWarning, match="columns 0, 2, 3 are constant or have no value; the model ignores"):
+        fit = sb.fit(sb.Mixture(own()), wide, **MISSING)
+    assert fit.elbo == pytest.approx(plain.elbo, rel=1e-11)
+    assert (fit.support.rank, fit.support.constant) == (2, (0, 2, 3))
+    fit.save(tmp_path / "fit.sb")
+    later = np.where(np.arange(5) == 2, 7.0, wide)
+    for each in (fit, sb.load(tmp_path / "fit.sb")):
+        np.testing.assert_allclose(each.log_predictive(later), plain.log_predictive(rows), rtol=1e-9)
+        filled, variances = each.impute(later, return_variance=True)
+        np.testing.assert_allclose(filled[:, [1, 4]], plain.impute(rows), rtol=1e-9)
+        for found in (filled, variances, each.sample_missing(later, seed=0)):
+            assert np.isnan(found[:, [0, 3]]).all()
+            assert not np.isnan(found[:, [1, 2, 4]]).any()
+
+
+def test_columns_without_values_stay_where_the_scale_speaks_of_them() -> None:
+    rows, _ = correlated(11, n=60, d=2, k=1, share=0.1)
+    wide = np.hstack([rows, np.full((60, 1), np.nan)])
+    fit = fitted(wide, likelihood(3), 3, 1)
+    assert (fit.support.rank, fit.support.constant) == (3, ())
+    assert np.isfinite(fit.impute(wide)).all()
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(0.1, 0.5), st.booleans())
+def test_rows_with_a_value_in_a_constant_column_alone(seed: int, share: float, is_gaussian: bool) -> None:
+    """The model sees no value of theirs, so their log predictive is 0, and the bound still never falls."""
+    rows, _ = correlated(seed, n=40, d=3, k=2, share=0.1)
+    rows[np.random.default_rng(seed).random(40) < share] = np.nan
+    rows[:8] = np.arange(24).reshape(8, 3) ** 2 % 17
+    rows = np.hstack([rows, np.full((40, 1), 2.0)])
+    model = sb.Mixture(sb.Gaussian() if is_gaussian else sb.DiagonalGaussian())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sb.SupportWarning)
+        fit = sb.fit(model, rows, sb.Full(max_passes=8, **DENSE), n_components=3, seed=1, **MISSING)
+    objectives = [record.objective for record in fit.history]
+    assert all(after >= before - 1e-9 * (1 + abs(before)) for before, after in pairwise(objectives))
+    assert fit.evaluate(rows) >= fit.elbo - 1e-9 * abs(fit.elbo)
+    np.testing.assert_allclose(fit.log_predictive([[np.nan, np.nan, np.nan, 2.0]]), 0, atol=1e-12)
+
+
+def test_variances_of_a_constant_column_are_zero() -> None:
+    rows, _ = correlated(12, n=200, d=2, k=3, share=0.1)
+    rows = np.hstack([rows, np.full((200, 1), 3.1)])
+    rows[::3, 2] = np.nan
+    with pytest.warns(sb.SupportWarning):
+        fit = sb.fit(sb.Mixture(sb.Gaussian()), rows, **MISSING)
+    assert fit.n_occupied > 1
+    assert fit.impute(rows, return_variance=True)[1].min() >= 0.0
 
 
 def test_columns_impute_within_a_block_and_drop_rows_without_it() -> None:

@@ -213,6 +213,33 @@ def test_what_needs_whole_rows_is_refused() -> None:
     for objective in ("map", "ml"):
         with pytest.raises(sb.NotSupported, match=f'objective="{objective}" with StudentT'):
             sb.fit(model, rows, sb.Full(objective=objective), n_components=2)  # type: ignore[arg-type]
-    for value in (0.5, 1001.0, np.nan, -3.0):
-        with pytest.raises(sb.InvalidArgument, match="tail_dof"):
+    rows[0, 0] = np.nan
+    with pytest.raises(sb.InvalidArgument, match=r'with missing="marginalize" and a likelihood such as Gaussian\(\)$'):
+        sb.sample(model, rows, sb.BlockedGibbs())
+    with pytest.raises(sb.InvalidArgument, match="tail_dof"):
+        sb.StudentT(tail_dof=np.nan)
+    for value in (0.5, 1001.0, 0.0, -3.0):
+        with pytest.raises(sb.InvalidArgument, match="tail_dof must be a number from 1 to 1000"):
             sb.StudentT(tail_dof=value)
+    with pytest.raises(sb.InvalidArgument, match="prior must be 'rule' or None, but it is 'x'"):
+        sb.StudentT(prior="x")  # type: ignore[arg-type]
+
+
+def test_a_trace_says_what_it_cannot_predict() -> None:
+    rows = heavy(11, n=40, k=2)[0]
+    trace = sb.sample(sb.Mixture(sb.StudentT()), rows, sb.BlockedGibbs(), draws=5, warmup=5, progress=False)
+    for method in ("predict", "log_predictive"):
+        with pytest.raises(sb.NotSupported) as caught:
+            getattr(trace, method)(rows)
+        expected = (
+            f"Trace.{method} with StudentT is not supported: it has no closed marginal likelihood; use Trace.density"
+        )
+        assert str(caught.value) == expected
+    assert np.isfinite(trace.density(rows).mean).all()
+
+
+def test_advice_names_the_likelihood() -> None:
+    rows = np.round(5 * heavy(12, n=80, k=1)[0])
+    fit = sb.fit(sb.Mixture(sb.StudentT()), rows)
+    (found,) = (each for each in fit.advice() if each.kind == "whole_numbers")
+    assert "hold whole numbers, which StudentT takes for values rounded to their steps" in found.text

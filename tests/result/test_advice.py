@@ -109,7 +109,7 @@ def test_whole_numbers_and_what_was_done_about_them() -> None:
     rows = two_clusters(400)
     rows[:, 1] = np.round(rows[:, 1] * 2)
     found = advice(pd.DataFrame(rows, columns=["length", "rings"]))["whole_numbers"]
-    assert found.text == "column 'rings' holds whole numbers, which the Gaussian takes for values rounded to that step"
+    assert found.text == "column 'rings' holds whole numbers, which Gaussian takes for values rounded to that step"
     rows[:, 1] /= 10
     assert "whole_numbers" not in advice(rows)
     assert "whole_numbers" not in advice(two_clusters())

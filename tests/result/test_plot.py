@@ -107,6 +107,35 @@ def test_clusters_on_two_columns(fit: sb.Fit) -> None:
         assert abs(inside(ellipse, drawn[:, [2, 0]]).mean() - 0.8) < 0.015
 
 
+@pytest.mark.parametrize("d", [2, 3])
+@pytest.mark.parametrize("tail_dof", [1.0, 3.0, 30.0])
+def test_ellipses_of_heavy_tails_hold_their_share(d: int, tail_dof: float) -> None:
+    """In two columns, and in the principal components of three."""
+    fit = sb.fit(sb.Mixture(sb.StudentT(tail_dof, prior="rule")), X[:100, :d], n_components=1)
+    ax = sb.plot.clusters(fit, X[:100, :d], level=0.9)
+    assert ax.get_legend().get_title().get_text() == "90% of each in its ellipse"
+    point = fit.point_estimates
+    drawn = scipy.stats.multivariate_t(point["mean"][0], point["covariance"][0], df=tail_dof).rvs(
+        40_000, random_state=1
+    )
+    if d == 3:
+        scaled = X[:100] / X[:100].std(axis=0)
+        axes = np.linalg.eigh(np.cov(scaled, rowvar=False))[1][:, ::-1][:, :2] / X[:100].std(axis=0)[:, None]
+        drawn = (drawn - X[:100].mean(axis=0)) @ axes
+    assert inside(ax.patches[0], drawn).mean() == pytest.approx(0.9, abs=0.006)
+
+
+def test_ellipses_of_blocks_with_tails_are_about_right() -> None:
+    model = sb.Columns({(0, 1): sb.StudentT(tail_dof=3, prior="rule"), (2,): sb.Gaussian()})
+    fit = sb.fit(sb.Mixture(model), X[:100], sb.Full(moves=()), n_components=1)
+    titles = [
+        sb.plot.clusters(fit, X[:100], columns=pair).get_legend().get_title().get_text() for pair in ([0, 1], [1, 2])
+    ]
+    assert titles == ["90% of each in its ellipse", "about 90% of each in its ellipse"]
+    law = fit.marginal([1, 2], plug_in=True)
+    assert inside(sb.plot.clusters(fit, X[:100], columns=[1, 2]).patches[0], law.sample(40_000, seed=0)).mean() > 0.9
+
+
 def test_clusters_on_principal_components(fit: sb.Fit) -> None:
     ax = sb.plot.clusters(fit, X)
     points = np.concatenate([collection.get_offsets() for collection in ax.collections])

@@ -183,6 +183,14 @@ def test_a_single_fit_and_too_few_rows_are_refused() -> None:
         assert "X" not in str(caught.value)
 
 
+def test_cross_validation_refuses_what_belongs_to_all_rows() -> None:
+    for option in ("labels", "sample_weight"):
+        with pytest.raises(
+            sb.NotSupported, match=f"^{option} in cross_validate is not supported: it belongs to all rows"
+        ):
+            sb.cross_validate(GAUSSIAN, rows(), **{option: np.zeros(len(rows()), dtype=int)})
+
+
 def test_cross_validation_refuses_other_options() -> None:
     for option, hint in (("foo", "further arguments are "), ("n_component", "did you mean 'n_components'")):
         with pytest.raises(sb.InvalidType, match=f"^cross_validate has no argument '{option}'; {hint}") as caught:

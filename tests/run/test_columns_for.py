@@ -181,7 +181,7 @@ def test_columns_that_say_nothing_stay() -> None:
     frame = pd.DataFrame({"a": NORMAL + 9 * KIND, "one": 1, "none": np.nan, "null": None, "true": True, "text": "t"})
     found = sb.columns_for(frame, verbose=False)
     model = sb.Mixture(likelihood=found)
-    with pytest.warns(sb.SupportWarning, match="column 'one' is constant"):
+    with pytest.warns(sb.SupportWarning, match="columns 'one', 'none', 'null' are constant or have no value"):
         fit = sb.fit(model, frame, sb.Full(max_passes=3), n_components=3, missing="marginalize")
     alone = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), frame[["a"]], sb.Full(max_passes=3), n_components=3)
     np.testing.assert_array_equal(fit.predict(frame), alone.predict(frame[["a"]]))

@@ -351,3 +351,24 @@ def test_stability_and_tables_of_labels() -> None:
     assert bits(fit, ROWS) == bits(sb.fit(MODEL, ROWS, labels=LABELS.tolist(), progress=False), ROWS)
     found = sb.stability(MODEL, ROWS, n_seeds=2, labels=LABELS, progress=False)
     assert set(found.best.classes) == {-1, 2, 5}
+
+
+def test_fits_of_different_classes_do_not_compare() -> None:
+    rows = np.random.default_rng(0).normal(size=(60, 2))
+    labels = np.where(np.arange(60) < 10, np.arange(60) % 2, -1)
+    plain, some, others = (
+        sb.fit(MODEL, rows, labels=each) for each in (None, labels, np.where(labels == 1, 5, labels))
+    )
+    for one, other in ((plain, some), (some, plain), (some, others)):
+        with pytest.raises(sb.InvalidArgument, match="the classes of labels"):
+            one.compare(other)
+    again = sb.fit(MODEL, rows, sb.Full(), labels=labels)
+    assert again.compare(some) == again.elbo - some.elbo
+
+
+def test_an_estimator_fits_and_predicts_with_partial_labels() -> None:
+    rows = np.random.default_rng(0).normal(size=(60, 2))
+    labels = np.where(np.arange(60) < 10, np.arange(60) % 2, -1)
+    found = BayesianMixture(random_state=0)
+    np.testing.assert_array_equal(found.fit_predict(rows, partial_labels=labels), found.labels_)
+    assert set(found.fit_.classes.tolist()) >= {0, 1}

@@ -3,6 +3,7 @@
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from numbers import Real
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, overload
 
 import numpy as np
@@ -18,6 +19,8 @@ _NUMBERS = "biuf"  # NumPy's kinds of real numbers, booleans included
 _WHOLE = ("counts", "binary", "codes", "mixed")
 _TIMES = "mM"  # its kinds of durations and dates
 _ROWS_ALLOWED = "an array or table of real numbers, of shape (n, D)"
+# What stands for a missing value.
+_HOLES = {"data": "NaN", "X": "NaN", "X_new": "NaN", "labels": "-1", "partial_labels": "-1"}
 _WITHOUT_COLUMN = "leave such columns out, or make numbers of them"
 # Largest range in which float64 represents every integer.
 LARGEST_WHOLE = 2**53
@@ -351,8 +354,18 @@ def numeric(value: object, argument: str, allowed: str) -> NDArray[Any]:
     if array.dtype.kind not in _NUMBERS:
         found = _describe_values(value, array)
         hint = _WITHOUT_COLUMN if "whose column" in found else ""
+        if argument in _HOLES and _has_holes(array):
+            hint = f"write {_HOLES[argument]} where a value is missing"
         raise invalid_type(argument, found, allowed, hint)
     return array
+
+
+def _has_holes(array: NDArray[Any]) -> bool:
+    """Return whether an array of objects has numbers, and None or pandas' NA where one is missing."""
+    if array.dtype != object:
+        return False
+    missing = [value for value in array.flat if not isinstance(value, Real)]
+    return 0 < len(missing) < array.size and all(value is None or type(value).__name__ == "NAType" for value in missing)
 
 
 def check_times(value: object, argument: str, allowed: str = _ROWS_ALLOWED) -> None:
@@ -379,7 +392,7 @@ def _describe_values(value: object, array: NDArray[Any]) -> str:
         if not _holds_numbers(dtype):
             return _describe_column(value, name, dtype)
     holder = "an array" if isinstance(value, np.ndarray) else describe(value)
-    return f"{holder} with values of dtype {array.dtype}"
+    return f"{holder} with values of dtype {getattr(value, 'dtype', array.dtype)}"
 
 
 def _describe_column(value: object, name: object, dtype: object) -> str:
@@ -395,8 +408,8 @@ def _types_of_columns(value: Any) -> Iterator[tuple[object, Any]]:
                 yield name, np.dtype(kind.to_pandas_dtype())
             except (NotImplementedError, TypeError):
                 yield name, kind
-    else:
-        yield from zip(getattr(value, "columns", ()), getattr(value, "dtypes", ()), strict=False)
+    elif is_table(value):  # a single column of pandas has one type, which it calls `dtypes` too
+        yield from zip(value.columns, value.dtypes, strict=True)
 
 
 def _holds_numbers(dtype: Any) -> bool:

@@ -22,7 +22,13 @@ def labels(value: object, argument: str, n_rows: int | None) -> NDArray[np.int64
     if found.ndim != 1 or n_rows not in (None, len(found)):
         raise invalid_argument(argument, f"of shape {found.shape}", allowed)
     if found.dtype.kind not in "iu":
-        raise invalid_type(argument, describe(found), allowed, "write -1 for a row of unknown class")
+        hint = "write -1 for a row of unknown class"
+        # Integers with missing values come as floats.
+        fill = next((name for name in ("fillna", "fill_null") if hasattr(value, name)), None)
+        if fill is not None and found.dtype.kind == "f" and np.isnan(found).any():
+            how = f"{hint}: {argument}.{fill}(-1)"
+            raise invalid_type(argument, f"{describe(value)} with missing values", allowed, how)
+        raise invalid_type(argument, describe(found), allowed, hint)
     # Large unsigned integers would become negative.
     wrong = (found < -1) | (found > _LARGEST)
     if wrong.any():

@@ -154,7 +154,7 @@ def _converted(
     if isinstance(value, Gamma | Beta) and isinstance(value, _PRIORS.get(kind, ())):
         return value
     if kind == "word":
-        return checks.word(argument, value, rule["words"])
+        return checks.word(argument, value, rule["words"], or_else=["None"] if follows_data else [])
     if kind == "flag":
         return checks.flag(argument, value)
     if kind == "integer":

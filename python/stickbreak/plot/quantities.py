@@ -113,6 +113,12 @@ def moments(fit: Fit, columns: Sequence[int]) -> tuple[Floats, Floats]:
     return means, covariances
 
 
+def tails(fit: Fit, columns: Sequence[int]) -> list[float]:
+    """Return the degrees of freedom of each block with some of these columns; infinity for rows without tails."""
+    wanted = set(columns)
+    return [getattr(part, "tail_dof", np.inf) for block, part, _ in _parts(fit) if wanted.intersection(block)]
+
+
 def of_codes(fit: Fit, column: int) -> Exception:
     """Return the error for a picture that needs means, and a column of categories."""
     reason, instead = "codes have no means", "plot.card or plot.profiles"

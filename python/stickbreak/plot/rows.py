@@ -39,7 +39,8 @@ def clusters(
         principal components of the complete rows of `X`, with each column divided by its standard deviation. Columns
         of categories have no part in them.
     level : float
-        The fraction of a Gaussian component's rows inside its ellipse, above 0 and below 1.
+        The fraction of a component's rows inside its ellipse, above 0 and below 1. It is exact for `Gaussian` and
+        `StudentT`, and approximate if the columns are of several blocks and one of these is `StudentT`.
     ax : matplotlib.axes.Axes, optional
         Where to draw. Default: a new figure.
 
@@ -77,8 +78,7 @@ def clusters(
 
     some = canvas.thinned(len(rows), _MOST_POINTS)
     points, labels = (rows[some][:, used] - centre) @ directions, labels[some]
-    # The radius within which a pair of standard normal numbers lies with this probability.
-    radius = (-2.0 * np.log1p(-share)) ** 0.5
+    radius, is_exact = _radius(fit, used, share)
     size = min(20.0, max(4.0, 12_000.0 / max(1, len(points))))
     groups = []
     for k in canvas.occupied(fit):
@@ -104,7 +104,7 @@ def clusters(
     drawn.autoscale_view()
     drawn.set_xlabel(titles[0])
     drawn.set_ylabel(titles[1])
-    legend = canvas.legend(drawn, groups, title=f"{share:.0%} of each in its ellipse")
+    legend = canvas.legend(drawn, groups, title=f"{'' if is_exact else 'about '}{share:.0%} of each in its ellipse")
     for handle in legend.legend_handles:
         if isinstance(handle, PathCollection):
             handle.set(sizes=[40.0], alpha=1.0)
@@ -149,6 +149,17 @@ def responsibilities(fit: Fit, X: ArrayLike, *, ax: "Axes | None" = None) -> "Ax
     drawn.set_xlabel("component")
     drawn.set_ylabel("rows, sorted")
     return drawn
+
+
+def _radius(fit: Fit, used: Sequence[int], share: float) -> tuple[float, bool]:
+    """Return the radius of ellipses that hold this share of rows, and whether that is exact for Gaussians and tails."""
+    tails = quantities.tails(fit, used)
+    heaviest = min(tails)
+    if heaviest == np.inf:
+        return float((-2.0 * np.log1p(-share)) ** 0.5), True
+    # A pair of columns under a Student t is at most this far away with probability `share`. Expm1 keeps the digits of
+    # light tails. Pairs of different blocks have no closed form; the heavier tail leaves no fewer rows inside, about.
+    return float((heaviest * np.expm1(-2.0 / heaviest * np.log1p(-share))) ** 0.5), len(tails) == 1
 
 
 def dense(fit: Fit, X: ArrayLike) -> NDArray[Any]:

@@ -140,8 +140,8 @@ def _of_steps(fit: Result) -> Iterator[Advice]:
     if whole.size:
         one = whole.size == 1
         text = (
-            f"{columns(whole.tolist(), fit.column_names)} {'holds' if one else 'hold'} whole numbers, which the "
-            f"Gaussian takes for values rounded to {'that step' if one else 'their steps'}"
+            f"{columns(whole.tolist(), fit.column_names)} {'holds' if one else 'hold'} whole numbers, which "
+            f"{type(fit.model.likelihood).__name__} takes for values rounded to {'that step' if one else 'their steps'}"
         )
         tries = ("Poisson() if all columns are counts", "Categorical() if all are codes")
         yield Advice(text, kind="whole_numbers", suggestions=tries)

@@ -173,6 +173,9 @@ def _compared(one: Fitted, other: Fitted) -> Iterator[tuple[str, object, object]
     if one.bound == "map":  # densities are per unit of the parameters
         for role in ("likelihood", "process"):
             yield f"the {role}", type(getattr(one.model, role)).__name__, type(getattr(other.model, role)).__name__
+    if hasattr(one._state, "classes") and hasattr(other._state, "classes"):  # a topic model has no labels
+        classes, others_classes = (sorted(set(fit._state.classes.tolist()) - {-1}) for fit in (one, other))
+        yield "the classes of labels", classes, others_classes
     first, others = one._state.lost_columns, other._state.lost_columns
     for index, name in enumerate(("constant", "dependent")):
         yield f"the {name} columns", first[index], others[index]

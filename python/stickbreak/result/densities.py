@@ -96,7 +96,10 @@ class Density:
 
     @cached_property
     def mean(self) -> NDArray[np.float64]:
-        """Mean of a row, shape (d,), read-only. For a conditional density it is the regression on the given columns."""
+        """Mean of a row, shape (d,), read-only. For a conditional density it is the regression on the given columns.
+
+        A part without a mean, a Student t distribution with at most one degree of freedom, has its location instead.
+        """
         return _read_only(self._state.mean)
 
     @cached_property

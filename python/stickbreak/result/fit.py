@@ -50,7 +50,8 @@ class Fit(Densities, Drawing, Imputing, Tabular):
 
         Only bounds of the same kind can be compared. The bound of a truncated process may exceed the evidence of the
         untruncated one, and the value of a point estimate is not a bound. With equal kinds, the fit with the higher
-        bound is the better approximation, or the better model.
+        bound is the better approximation, or the better model. Bounds with different `labels` do not compare. They are
+        refused if their classes differ; a fit does not keep the labels of rows.
 
         Parameters
         ----------

@@ -48,9 +48,10 @@ class Imputing(Fitted):
         -------
         values : ndarray of float64, shape (n, D)
             Present values are unchanged. Expected counts and flags are not rounded. A missing code of `Categorical` is
-            replaced by the most probable one.
+            replaced by the most probable one. A value stays NaN in a column without any value in the data of the fit.
         variances : ndarray of float64, shape (n, D)
-            Predictive variances of the missing values, infinite if undefined; 0 for the other values. For a code, the
+            Predictive variances of the missing values, infinite if undefined; 0 for the other values; NaN where the
+            value stays NaN. For a code, the
             probability of all other codes. Only with `return_variance`.
 
         Raises

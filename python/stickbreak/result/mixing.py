@@ -1,11 +1,14 @@
 """Mixtures that belong to draws of partitions: weights and parameters of clusters, and densities at them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import _core, checks
+from stickbreak.errors import NotSupported
 from stickbreak.io import arrays, exposures, names
 from stickbreak.io.levels import Levels
 from stickbreak.model.mixture import Mixture
@@ -232,6 +235,18 @@ class Mixing:
             reason = f"it has the labels of {len(self._chains.kept_rows)} rows only"
             raise checks.not_supported("self", f"{what} of this trace", reason, "sample(..., keep_rows=None)")
         return found
+
+    @contextmanager
+    def _of_partitions(self, what: str) -> Iterator[None]:
+        """Name the likelihood where the core has no marginal likelihood for a method, and what works instead."""
+        try:
+            yield
+        except NotSupported as error:
+            if "closed marginal likelihood" not in str(error):
+                raise
+            found = f"Trace.{what} with {type(self._model.likelihood).__name__}"
+            reason = "it has no closed marginal likelihood"
+            raise checks.not_supported("likelihood", found, reason, "Trace.density") from None
 
     def _new_rows(self, X: object, own: arrays.Rows, exposure: ArrayLike | None = None) -> arrays.Rows:
         known = exposures.Known(self._model.likelihood, self._column_names, self._levels, own.shape[1])

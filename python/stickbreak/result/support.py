@@ -19,15 +19,15 @@ _MOST_COLUMNS = 10
 class Support:
     """The affine subspace on which a fit or a trace has its density.
 
-    It has all D directions unless a column of the data was constant, or was an affine function of other columns. Such
-    columns carry no information about clusters, and the model does not see them.
+    It has all D directions unless a column of the data was constant, had no value at all, or was an affine function of
+    other columns. Such columns carry no information about clusters, and the model does not see them.
 
     Parameters
     ----------
     rank : int
         r, the number of directions: the dimension of the subspace.
     constant : tuple of int
-        The constant columns.
+        The constant columns, and columns without any value.
     dependent : tuple of int
         The columns that are affine functions of the others.
     basis : ndarray of float64, shape (D, r)
@@ -70,7 +70,12 @@ def of_columns(state: FitState | SampledModel | HierarchyState, column_names: Na
     constant, dependent = state.lost_columns
     parts = []
     if constant:
-        parts.append(f"{columns(constant, column_names)} {_verb(constant, 'is')} constant")
+        more = (
+            f" or {'has' if len(constant) == 1 else 'have'} no value"
+            if getattr(state, "missing", None) == "marginalize"
+            else ""
+        )
+        parts.append(f"{columns(constant, column_names)} {_verb(constant, 'is')} constant{more}")
     if dependent:
         parts.append(f"{columns(dependent, column_names)} {_verb(dependent, 'follows')} from the others")
     if not parts:

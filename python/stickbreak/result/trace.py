@@ -253,7 +253,8 @@ class Trace(Diagnosing, Partitioning, Mixing):
         """
         state, own = self._whole("log_predictive")
         rows, threads = self._new_rows(X, own, exposure), checks.threads(threads)
-        values, off = state.log_predictive(own, self.partitions, self._traced(state), rows, threads)
+        with self._of_partitions("log_predictive"):
+            values, off = state.log_predictive(own, self.partitions, self._traced(state), rows, threads)
         values[off] = -np.inf
         return values
 
@@ -305,7 +306,8 @@ class Trace(Diagnosing, Partitioning, Mixing):
         self._warn_of_bias()
         labels, nearest = self._estimate(loss, threads)
         traced = self._traced(state).reshape(self.log_joint.size, -1)[nearest]
-        return state.predict(own, labels.astype(np.int32), np.ascontiguousarray(traced), rows, threads)[0]
+        with self._of_partitions("predict"):
+            return state.predict(own, labels.astype(np.int32), np.ascontiguousarray(traced), rows, threads)[0]
 
     def save(self, path: str | os.PathLike[str], *, rows: bool = True) -> None:
         """Write the trace to a file, which `load` reads.

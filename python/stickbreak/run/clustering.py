@@ -9,7 +9,7 @@ from stickbreak.io import names
 from stickbreak.model.likelihoods import Likelihood
 from stickbreak.model.mixture import Mixture
 from stickbreak.result.hierarchy import Hierarchy
-from stickbreak.run.reading import ON_MISSING, read
+from stickbreak.run.reading import on_missing, read
 from stickbreak.run.sampling import own_rows, warn_of_columns, warn_of_estimate
 
 
@@ -99,7 +99,7 @@ def hierarchy(
     rows = own_rows(given, "data")
     process = model.process._to_core()
     _core.check_hierarchy(model.likelihood._to_core(), process, method, rows.shape[0])
-    with names.naming(given.names, ON_MISSING):
+    with names.naming(given.names, on_missing(model.likelihood)):
         likelihood, fit = _core.estimate(rows, model.likelihood._to_core(), process, seed, False, threads)
         if fit is not None:
             warn_of_estimate(fit, given.names)

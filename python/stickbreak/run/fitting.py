@@ -313,7 +313,10 @@ def _errors_told(names: Names | None, model: Model, file: CheckpointFile | None,
     try:
         yield
     except InvalidArgument as error:
-        raise with_column(error, names, model._hint_on_missing if error.argument == "data" else "") from None
+        hint = model._hint_on_missing if error.argument == "data" else ""
+        if hint and "its block" in (error.allowed or ""):  # only where missing values are taken
+            hint = "make all columns of the block missing, or use Gaussian or DiagonalGaussian for it"
+        raise with_column(error, names, hint) from None
     except CheckpointError as error:
         raise error if file is None or error is observer.exception else file.refused(error) from None
     finally:

@@ -21,8 +21,6 @@ from stickbreak.result.fitted import Fitted
 from stickbreak.run.checkpoints import CheckpointFile
 
 ModelT = TypeVar("ModelT", bound=Model)
-# What to do about missing values elsewhere than in `fit`.
-ON_MISSING = 'leave such rows out; only fit takes missing values, with missing="marginalize"'
 # The parameter that may be the position of a column.
 _PLACE = ("exposure", int)
 
@@ -207,3 +205,9 @@ def _check_takes_exposure(likelihood: Likelihood) -> None:
     if likelihood.exposure is not None:
         allowed = f"None for {kind}(exposure={likelihood.exposure!r}), which has the exposures"
         raise checks.invalid_argument("exposure", "given twice", allowed)
+
+
+def on_missing(likelihood: Likelihood) -> str:
+    """Return what to do about missing values elsewhere than in `fit`."""
+    other = "" if likelihood._supports("missing") else " and a likelihood such as Gaussian()"
+    return f'leave such rows out; only fit takes missing values, with missing="marginalize"{other}'

@@ -29,7 +29,7 @@ from stickbreak.run.fitting import checked_callbacks, checkpoint_file
 from stickbreak.run.moves import usual_moves
 from stickbreak.run.observing import Observer
 from stickbreak.run.progress import sweep_bar
-from stickbreak.run.reading import ON_MISSING, Given, read
+from stickbreak.run.reading import Given, on_missing, read
 from stickbreak.run.samplers import BlockedGibbs, CollapsedGibbs, Sampler, TreeGuided
 
 # A warning is given if a larger share of the sweeps reaches the last components.
@@ -216,7 +216,7 @@ def sample(
                 observer=observer,
             )
         except InvalidArgument as error:
-            raise with_column(error, given.names, ON_MISSING) from None
+            raise with_column(error, given.names, on_missing(model.likelihood)) from None
         except CheckpointError as error:
             raise error if file is None or error is observer.exception else file.refused(error) from None
         finally:
@@ -254,7 +254,7 @@ def _estimated(
     """Return the likelihood with all parameters, the start, and the fit that either of them came from."""
     own, process = model.likelihood._to_core(), model.process._to_core()
     from_fit = isinstance(start, str) and start == "fit"
-    with naming(given.names, ON_MISSING):
+    with naming(given.names, on_missing(model.likelihood)):
         likelihood, fit = _core.estimate(rows, own, process, plan["seed"], from_fit, plan["threads"])
     if fit is not None:
         warn_of_estimate(fit, given.names)

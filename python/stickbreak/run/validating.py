@@ -17,7 +17,7 @@ from stickbreak.run.fitting import fit
 from stickbreak.run.options import FoldOptions, check_known
 
 # Arguments of `fit` that refer to all rows.
-_OF_ALL_ROWS = ("sample_weight", "exposure", "init", "checkpoint")
+_OF_ALL_ROWS = ("sample_weight", "labels", "exposure", "init", "checkpoint")
 _ALLOWED = "a Mixture, or a dict of them by name"
 
 
@@ -46,7 +46,7 @@ def cross_validate(
         Decides the assignment of rows to folds, and is the `seed` of every fit.
     **options
         Further arguments of `fit`, such as `n_components`, `n_init` or `threads`. Not allowed are `sample_weight`,
-        `exposure`, `init` and `checkpoint`, which refer to all rows; exposures may be a column of `X`.
+        `labels`, `exposure`, `init` and `checkpoint`, which refer to all rows; exposures may be a column of `X`.
 
     Returns
     -------

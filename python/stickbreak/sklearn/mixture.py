@@ -229,12 +229,19 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
             later = self.fit_.update(rows, sample_weight=sample_weight, threads=self.threads)
         return self._keep(later, rows)
 
-    def fit_predict(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> NDArray[np.int64]:
+    def fit_predict(
+        self,
+        X: ArrayLike,
+        y: object = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        partial_labels: ArrayLike | None = None,
+    ) -> NDArray[np.int64]:
         """Fit the mixture and return the most probable component of each row.
 
         Parameters
         ----------
-        X, y, sample_weight
+        X, y, sample_weight, partial_labels
             As in `fit`.
 
         Returns
@@ -242,8 +249,7 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         ndarray of int64, shape (n,)
             Positions from 0 to K - 1.
         """
-        labels: NDArray[np.int64] = self.fit(X, sample_weight=sample_weight).labels_
-        return labels
+        return self.fit(X, sample_weight=sample_weight, partial_labels=partial_labels).labels_
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
         """Return the most probable component of each row.
@@ -474,8 +480,7 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     def _named(self, rows: DenseRows, coded: Coded | None) -> Any:
         """Return rows with their column names, which scikit-learn's validation has removed, and levels, if any."""
-        labels = getattr(self, "feature_names_in_", None)
-        names = None if labels is None else tuple(map(str, labels))
+        names = tuple(map(str, self.feature_names_in_)) if hasattr(self, "feature_names_in_") else None
         if coded is not None:
             return CodedRows(rows, names, coded.levels, coded.sizes)
         return rows if names is None else Table(rows, names)

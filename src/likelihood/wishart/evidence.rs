@@ -5,7 +5,7 @@ use crate::likelihood::Frame;
 use crate::likelihood::evidence::{Caution, Evidence, GUARD, Given, Loosening, dual_root, maximum_at};
 use crate::likelihood::mean_evidence::{MeanTerm, mean_precision};
 use crate::likelihood::ridge::FLOOR;
-use crate::likelihood::wishart::model::{NormalWishartModel, mass};
+use crate::likelihood::wishart::model::{NormalWishartModel, mass, n_rows};
 use crate::likelihood::wishart::normal_wishart::NormalWishart;
 use crate::linalg::{
     add_gram_of_lower, cholesky, log_determinant_from_cholesky, mirror, multiply, symmetric_eigen, transposed,
@@ -207,7 +207,7 @@ impl<M: NormalWishartModel> Evidence for M {
             return Ok(found);
         }
         let mut moments = PrecisionMoments::of(&model, &occupied)?;
-        let n: f64 = occupied.iter().map(|component| component.count).sum();
+        let n: f64 = occupied.iter().map(|component| n_rows(self, *component)).sum();
         if scale_is_free && n < model.prior().dof * occupied.len() as f64 {
             let scale = dual_scale(&model, &moments, start.prior(), &occupied)?;
             found = found.with([("scale", table(d, scale))]);
@@ -263,13 +263,13 @@ fn dual_scale<M: NormalWishartModel>(
 ) -> Result<Vec<f64>> {
     let prior = model.prior();
     let (d, scale) = (prior.dimension(), prior.scale());
-    let dofs: f64 = occupied.iter().map(|component| prior.dof + component.count).sum();
+    let dofs: f64 = occupied.iter().map(|component| prior.dof + n_rows(model, *component)).sum();
     let mut mean = moments.mean.clone();
     mirror(d, &mut mean);
     let both = multiply(d, &multiply(d, &scale, &mean), &scale);
     let q: Vec<f64> = scale.iter().zip(&both).map(|(b, bmb)| dofs * b - bmb).collect();
     let (mut values, vectors) = seen_from(start, &symmetric(d, &q))?;
-    let n: f64 = occupied.iter().map(|component| component.count).sum();
+    let n: f64 = occupied.iter().map(|component| n_rows(model, *component)).sum();
     let of_guard = GUARD * start.dof;
     for value in &mut values {
         *value = dual_root(n - GUARD * prior.dof, of_guard, value.max(0.0)).max(FLOOR * prior.dof);

@@ -12,9 +12,25 @@ use crate::parallel::{map, map_all};
 use crate::scoring::{Completing, Incomplete, Link, PatternScorer, Quadratic, Scorer, by_pattern, columns_of};
 use crate::simd::{Lines, Scalar};
 use crate::special::multivariate_digamma;
+use crate::suffstats::Sufficient;
 
-/// Number of statistics besides the moments: `sum r {|m| (ln 2 pi + 1) + ln |V|} / 2`.
-pub const N_FILLS: usize = 1;
+/// Number of statistics besides the moments: `sum r {|m| (ln 2 pi + 1) + ln |V|} / 2`, and the number of rows with a
+/// value. Rows without any, which may have one in a column that the model does not see, have no part in a component.
+pub const N_FILLS: usize = 2;
+
+/// The statistic of the fills of a component.
+pub fn statistic_of_fills(component: Sufficient<'_>) -> f64 {
+    component.statistics[component.statistics.len() - N_FILLS]
+}
+
+/// The number of rows of a component that have a value, zero if only rounding is left of it.
+pub fn rows_with_values(component: Sufficient<'_>) -> f64 {
+    let n = component.statistics[component.statistics.len() - 1];
+    if n > ROUNDING * component.count { n } else { 0.0 }
+}
+
+/// Largest share of the rows of a component that may be what rounding leaves of sums and differences.
+const ROUNDING: f64 = 1e-12;
 
 /// A symmetric matrix restricted to some rows and columns.
 fn part(d: usize, matrix: &[f64], rows: &[usize], columns: &[usize]) -> Vec<f64> {
@@ -113,18 +129,25 @@ impl Fill {
         let d = self.mean.len();
         let (moments, fills) = statistics.split_at_mut(statistics.len() - N_FILLS);
         let (sums, packed) = moments.split_at_mut(d);
+        fills[1] += weights.iter().sum::<f64>();
         if !rows.iter().any(|value| value.is_nan()) {
             return add_moments(rows, weights, d, sums, packed, space);
         }
-        let mut filled = rows.to_vec();
+        let (mut filled, mut weights) = (rows.to_vec(), weights.to_vec());
         for (pattern, list) in by_pattern(rows, d) {
             let present = columns_of(&pattern, d);
-            if present.len() < d {
-                let weight = list.iter().map(|&row| weights[row]).sum();
+            let weight: f64 = list.iter().map(|&row| weights[row]).sum();
+            if present.is_empty() {
+                fills[1] -= weight;
+                for &row in &list {
+                    filled[row * d..][..d].fill(0.0);
+                    weights[row] = 0.0;
+                }
+            } else if present.len() < d {
                 fills[0] += self.fill(&present, &list, &mut filled, weight, packed);
             }
         }
-        add_moments(&filled, weights, d, sums, packed, space);
+        add_moments(&filled, &weights, d, sums, packed, space);
     }
 
     /// Fills the missing columns of listed rows with their means, `m_m - P_mm^-1 P_mo (x_o - m_o)`, and adds `weight`
@@ -209,5 +232,5 @@ pub fn scorer_of_patterns<F: Scalar>(
         };
         components.iter().zip(&weights).map(|pair| of(pair).unwrap_or_else(|_| failed())).collect()
     };
-    Box::new(PatternScorer::new(d, k, of_pattern, completing))
+    Box::new(PatternScorer::new(d, log_weights, of_pattern, completing))
 }

@@ -14,7 +14,7 @@ mod urn;
 pub use constants::Constants;
 pub use evidence::TAIL_DOF;
 pub use holes::Fill;
-pub use model::{NormalWishartModel, dofs, scales};
+pub use model::{NormalWishartModel, dofs, n_rows, scales};
 pub use normal_wishart::NormalWishart;
 pub use scale::{check_dof, check_positive_definite, check_scale, check_scale_beside, default_scale, survives_beside};
 pub use tail::{HeavyTail, ScaleSums, TAILS};

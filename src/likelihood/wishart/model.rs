@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::laws::Law;
 use crate::likelihood::ridge::{LEAST_SHARE, RIDGE};
 use crate::likelihood::wishart::constants::Constants;
-use crate::likelihood::wishart::holes::{Fill, N_FILLS, scorer_of_patterns};
+use crate::likelihood::wishart::holes::{Fill, N_FILLS, rows_with_values, scorer_of_patterns, statistic_of_fills};
 use crate::likelihood::wishart::normal_wishart::NormalWishart;
 use crate::likelihood::wishart::tail::{HeavyTail, N_SCALES, ScaleSums, TailScorer};
 use crate::likelihood::{
@@ -56,9 +56,14 @@ pub trait NormalWishartModel: FromParameters + std::fmt::Debug + Send + Sync {
     fn rebase(&self, component: Sufficient<'_>, origin: &[f64]) -> Result<Vec<f64>>;
 }
 
+/// Number of rows of a component that have a value.
+pub fn n_rows<M: NormalWishartModel>(model: &M, component: Sufficient<'_>) -> f64 {
+    if model.fill().is_some() { rows_with_values(component) } else { component.count }
+}
+
 /// Number of rows of a component by which its mean becomes certain: of rows with tails, the sum of their scales.
 pub fn mass<M: NormalWishartModel>(model: &M, component: Sufficient<'_>) -> f64 {
-    if model.tail().is_some() { ScaleSums::of(component).mass } else { component.count }
+    if model.tail().is_some() { ScaleSums::of(component).mass } else { n_rows(model, component) }
 }
 
 /// Sums and packed squares of a component.
@@ -81,7 +86,7 @@ pub fn scales(posteriors: &[NormalWishart]) -> Value {
 
 /// What the scales of the rows of a component contribute to the bound, nats.
 fn contribution<M: NormalWishartModel>(model: &M, component: Sufficient<'_>) -> f64 {
-    let of_fills = model.fill().map_or(0.0, |_| component.statistics[component.statistics.len() - N_FILLS]);
+    let of_fills = model.fill().map_or(0.0, |_| statistic_of_fills(component));
     of_fills + model.tail().map_or(0.0, |tail| tail.contribution(component))
 }
 
@@ -95,7 +100,7 @@ struct MatrixPoint {
 
 /// The point estimate of a component. Without rows there is no maximum-likelihood estimate, and the prior's is used.
 fn point<M: NormalWishartModel>(model: &M, component: Sufficient<'_>, estimate: Estimate) -> Result<MatrixPoint> {
-    if estimate == Estimate::MaximumLikelihood && component.count >= 1e-12 && model.tail().is_none() {
+    if estimate == Estimate::MaximumLikelihood && n_rows(model, component) >= 1e-12 && model.tail().is_none() {
         let prior = model.prior();
         let diagonal = prior.scale().into_iter().step_by(prior.dimension() + 1);
         let blur: Vec<f64> = diagonal.map(|square| RIDGE * square / prior.dof).collect();
@@ -203,7 +208,7 @@ impl<M: NormalWishartModel> Conjugate for M {
             }
         }
         squares.iter_mut().zip(self.rounding()).for_each(|(square, variance)| *square += n * variance);
-        let of_rows = units.count * prior.expected_log_determinant() - n * d as f64 * prior.inverse_kappa;
+        let of_rows = n_rows(self, units) * prior.expected_log_determinant() - n * d as f64 * prior.inverse_kappa;
         Ok(0.5 * of_rows - prior.cost_of_squares(&squares) + contribution(self, units))
     }
 
@@ -218,7 +223,7 @@ impl<M: NormalWishartModel> Conjugate for M {
         // Squares about zero lose no digits, because nothing is subtracted.
         let mut pivots = posterior.factor.iter().step_by(d + 1).zip(packed_diagonal(d, packed));
         let survives = d == 0
-            || component.count <= f64::MIN_POSITIVE
+            || n_rows(self, component) <= f64::MIN_POSITIVE
             || pivots.all(|(pivot, square)| pivot.powi(2) >= LEAST_SHARE * square);
         Ok(survives.then(|| posterior.cumulant_above(self.prior()) + contribution(self, component)))
     }
@@ -297,8 +302,13 @@ impl<F: Scalar, M: NormalWishartModel> Scores<F> for M {
         Ok(self.posterior(component)?.divergence_from(self.prior()))
     }
 
-    fn log_base_measures(&self, _: RowBlock<'_, F>, out: &mut [f64]) {
-        out.fill(-0.5 * NormalWishartModel::origin(self).len() as f64 * (2.0 * PI).ln());
+    fn log_base_measures(&self, rows: RowBlock<'_, F>, out: &mut [f64]) {
+        let d = NormalWishartModel::origin(self).len();
+        out.fill(-0.5 * d as f64 * (2.0 * PI).ln());
+        if self.fill().is_some() {
+            let rows = rows.dense().chunks_exact(d).zip(out);
+            rows.filter(|(row, _)| row.iter().all(|value| value.is_nan())).for_each(|(_, out)| *out = 0.0);
+        }
     }
 }
 
@@ -306,7 +316,7 @@ impl<M: NormalWishartModel> PointEstimates for M {
     fn at_point(&self, component: Sufficient<'_>, estimate: Estimate) -> Result<AtPoint> {
         let MatrixPoint { wishart, times, blur } = point(self, component, estimate)?;
         let d = wishart.dimension();
-        let (n, m) = (component.count, &wishart.mean);
+        let (n, m) = (n_rows(self, component), &wishart.mean);
         let (sums, packed) = moments(self, component);
         // sum r (x - m)(x - m)^T + n diag(blur), and the trace of its product with B^-1.
         let mut scatter = unpack(d, packed);
