@@ -21,7 +21,7 @@ use crate::likelihood::{
     self as likelihoods, Conjugate, Emissions, Evidence, Frame, FromParameters, Imputation, Laws, Likelihood,
     ParameterDraws, PointEstimates, RowDraws, Scores, Seeding, Urn,
 };
-use crate::parameters::{Parameters, Value};
+use crate::parameters::Parameters;
 use crate::registry::{Entry, Feature, Support};
 use crate::scoring::lacks;
 use crate::simd::{Lines, Scalar};
@@ -176,6 +176,7 @@ impl FromParameters for Columns {
             sought: Sought { needs: Needs::Means, resolution: false, values: false },
             sparse: false,
             missing: true,
+            freedom: Self::ENTRY.freedom,
         };
         for member in layout::members(layout::NAME, parameters)? {
             let own = likelihoods::demands(member.entry.name, &member.parameters(parameters))?.sought;
@@ -224,11 +225,9 @@ impl FromParameters for Columns {
 
 /// Whether the likelihood of a member leaves out single missing values.
 fn leaves_out(member: &Member, parameters: &Parameters) -> bool {
-    let own = member.parameters(parameters);
-    member.entry.support(Feature::Missing).is_some_and(|support| match support.unless {
-        Some((name, word)) => own.0.get(name) != Some(&Value::Text(word.to_owned())),
-        None => true,
-    })
+    let support = member.entry.support(Feature::Missing);
+    let is_without = |word| member.parameters(parameters).has_word(member.entry, word);
+    support.is_some_and(|support| !support.unless.is_some_and(is_without))
 }
 
 impl Conjugate for Columns {

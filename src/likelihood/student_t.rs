@@ -1,8 +1,8 @@
 //! Rows with heavy tails: Student t distributions with a full covariance and a Normal-Wishart base measure (mathematics
-//! 1k).
+//! 1k). [`DiagonalStudentT`](crate::likelihood::DiagonalStudentT) has the same name and independent columns.
 
 use crate::data::{Domain, Freedom, Moments, Needs};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::likelihood::gaussian::Gaussian;
 use crate::likelihood::wishart::{Constants, HeavyTail, NormalWishart, NormalWishartModel, ScaleSums, TAIL_DOF, TAILS};
 use crate::likelihood::{Frame, FromParameters};
@@ -13,7 +13,13 @@ use crate::registry::{
 use crate::suffstats::Sufficient;
 
 /// The degrees of freedom with which estimation starts.
-const START: f64 = 4.0;
+pub(super) const START: f64 = 4.0;
+/// The words for the covariance of this likelihood, and for independent columns.
+const FULL: &str = "full";
+pub(super) const DIAGONAL: &str = "diagonal";
+/// Which of them it is.
+pub(super) const COVARIANCE: Parameter =
+    Parameter::new("covariance", ParameterKind::Word(&[FULL, DIAGONAL]), DefaultValue::Word(FULL));
 
 /// x | u, mu, Lambda ~ N(mu, (u Lambda)^-1), u ~ Gamma(f / 2, f / 2) with f = `tail_dof`; the base measure is that of
 /// [`Gaussian`]. Statistics: sum u x, the packed lower triangle of sum u x x^T, and those of the scales u.
@@ -27,6 +33,7 @@ pub struct StudentT {
 fn of_normal(parameters: &Parameters) -> Parameters {
     let mut own = parameters.clone();
     own.0.remove(TAIL_DOF);
+    own.0.remove(COVARIANCE.name);
     own
 }
 
@@ -36,19 +43,28 @@ impl FromParameters for StudentT {
         freedom: Freedom::Subspace,
         measures: &[
             Measured::always("mean", Measure::Place),
-            Measured::always("dof", Measure::Dof),
-            Measured::always("scale", Measure::Products),
+            Measured::only("mean_precision", Measure::Shared, COVARIANCE.name, DIAGONAL),
+            Measured::only("dof", Measure::Dof, COVARIANCE.name, FULL),
+            Measured::only("dof", Measure::Shared, COVARIANCE.name, DIAGONAL),
+            Measured::only("scale", Measure::Products, COVARIANCE.name, FULL),
+            Measured::only("scale", Measure::Squares, COVARIANCE.name, DIAGONAL),
             Measured::always("covariance", Measure::Products),
+            Measured::always("variance", Measure::Squares),
             Measured::always(RESOLUTION.name, Measure::Lengths),
         ],
         faces: &["scores", "points", "seeding", "draws", "parameters", "evidence", "laws"],
-        supports: &[Support::always(Feature::Moves), Support::always(Feature::Hidden)],
+        supports: &[
+            Support { feature: Feature::Missing, unless: Some((COVARIANCE.name, FULL)) },
+            Support::always(Feature::Moves),
+            Support::always(Feature::Hidden),
+        ],
         parameters: &[
             Parameter::new(TAIL_DOF, ParameterKind::Number(TAILS), DefaultValue::Evidence),
+            COVARIANCE,
             Parameter::new("mean", ParameterKind::Vector, DefaultValue::Data),
             Parameter::new("mean_precision", ParameterKind::Number(Range::POSITIVE), DefaultValue::Evidence),
             Parameter::new("dof", ParameterKind::Number(Range::SURENESS), DefaultValue::Evidence),
-            Parameter::new("scale", ParameterKind::Matrix, DefaultValue::Evidence),
+            Parameter::new("scale", ParameterKind::VectorOrMatrix, DefaultValue::Evidence),
             RESOLUTION,
             PRIOR,
         ],
@@ -64,11 +80,17 @@ impl FromParameters for StudentT {
     fn resolve(parameters: &Parameters, data: &Moments) -> Result<Parameters> {
         let tail_dof = parameters.number(TAIL_DOF)?.unwrap_or(START);
         let complete = Gaussian::resolve(&of_normal(parameters), data)?;
-        Ok(complete.with([(TAIL_DOF, Value::Number(tail_dof))]))
+        Ok(complete.with([(TAIL_DOF, Value::Number(tail_dof)), (COVARIANCE.name, Value::Text(FULL.to_owned()))]))
     }
 
     fn build(parameters: &Parameters, frame: Frame) -> Result<Self> {
         Self::check(parameters)?;
+        if frame.missing {
+            let found = "missing=\"marginalize\" for StudentT(covariance=\"full\")";
+            let reason = "missing values cannot be integrated out exactly";
+            let allowed = "covariance=\"diagonal\", or data without missing values";
+            return Err(Error::not_supported("missing", found, reason, allowed));
+        }
         let tail_dof = Parameters::required(TAIL_DOF, parameters.number(TAIL_DOF)?)?;
         let normal = Gaussian::build(&of_normal(parameters), frame)?;
         let tail = HeavyTail::new(tail_dof, NormalWishartModel::origin(&normal).len());

@@ -13,24 +13,10 @@ from sklearn.metrics import adjusted_rand_score
 import stickbreak as sb
 from oracles import models, tails
 from oracles.models import Array
+from tailed import heavy
 
 MOVES = (sb.Birth(), sb.Merge(), sb.Delete(), sb.Split())
 DENSE = {"moves": (), "sparsity": None, "margin": None, "tol": 0}
-
-
-def heavy(
-    seed: int, n: int = 800, d: int = 2, k: int = 10, apart: float = 9.0, tail_dof: float = 3.0
-) -> tuple[Array, Any]:
-    """Return t clusters whose centres are at least `apart` from each other, and their labels."""
-    rng = np.random.default_rng(seed)
-    centres: list[Array] = []
-    while len(centres) < k:
-        centre = rng.uniform(-30, 30, d)
-        if all(np.linalg.norm(centre - other) > apart for other in centres):
-            centres.append(centre)
-    labels = rng.integers(k, size=n)
-    scales = rng.chisquare(tail_dof, n) / tail_dof
-    return np.array(centres)[labels] + rng.standard_normal((n, d)) / np.sqrt(scales)[:, None], labels
 
 
 def likelihood(d: int, tail_dof: float = 3.0) -> sb.StudentT:

@@ -17,4 +17,4 @@ pub use holes::Fill;
 pub use model::{NormalWishartModel, dofs, scales};
 pub use normal_wishart::NormalWishart;
 pub use scale::{check_dof, check_positive_definite, check_scale, check_scale_beside, default_scale, survives_beside};
-pub use tail::{HeavyTail, ScaleSums, TAILS};
+pub use tail::{HeavyTail, N_SCALES, ScaleSums, TAILS};

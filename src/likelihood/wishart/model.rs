@@ -439,7 +439,9 @@ impl<F: Scalar, M: NormalWishartModel> Likelihood<F> for M {
     }
 
     fn imputation(&self) -> Option<&dyn Imputation> {
-        M::ENTRY.support(Feature::Missing).map(|_| self as &dyn Imputation)
+        // With full covariances, missing values of rows with tails are not completed.
+        let support = M::ENTRY.support(Feature::Missing).filter(|_| self.tail().is_none());
+        support.map(|_| self as &dyn Imputation)
     }
 
     fn draws(&self) -> Option<&dyn RowDraws> {

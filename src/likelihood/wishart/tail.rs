@@ -155,7 +155,7 @@ impl HeavyTail {
 
     /// The nodes `u` of a quadrature over scales and their log weights, nats: the trapezoid rule in ln u. Densities far
     /// out come from small scales. Steps are a fraction of the width in ln u of what a row leaves possible.
-    fn nodes(&self) -> Vec<(f64, f64)> {
+    pub fn nodes(&self) -> Vec<(f64, f64)> {
         let half = 0.5 * self.dof;
         let step = 0.5_f64.min((2.0 * self.shape()).sqrt().recip());
         let log_weight = |t: f64| log_normaliser(self.dof) + half * (t - t.exp()) + step.ln();
@@ -192,7 +192,7 @@ impl HeavyTail {
         let part = |(u, weight): (f64, f64)| {
             let scale = ((u.recip() + posterior.inverse_kappa) / dof).sqrt();
             let factor = posterior.factor.iter().map(|value| scale * value).collect();
-            (weight.exp(), Elliptical::from_factor(place.clone(), factor, dof))
+            (weight.exp(), Law::Joint(Elliptical::from_factor(place.clone(), factor, dof)))
         };
         Law::Scaled(ScaledLaw::new(self.nodes().into_iter().map(part).collect(), self.dof))
     }
