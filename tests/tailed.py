@@ -1,4 +1,4 @@
-"""Clusters with heavy tails."""
+"""Clusters with heavy tails, and rows with missing values."""
 
 from typing import Any
 
@@ -20,3 +20,11 @@ def heavy(
     labels = rng.integers(k, size=n)
     scales = rng.chisquare(tail_dof, n) / tail_dof
     return np.array(centres)[labels] + rng.standard_normal((n, d)) / np.sqrt(scales)[:, None], labels
+
+
+def with_holes(rows: Array, seed: int, share: float = 0.3) -> Array:
+    """Return rows of which some values are missing, but never all of a row."""
+    rng = np.random.default_rng(seed)
+    missing = rng.random(rows.shape) < share
+    missing[np.arange(len(rows)), rng.integers(rows.shape[1], size=len(rows))] = False
+    return np.where(missing, np.nan, rows)

@@ -165,7 +165,8 @@ impl FromParameters for Columns {
         let of = |member: &Member| {
             let own = member.parameters(parameters);
             let allowed = likelihoods::allowed(member.entry.name, &own)?;
-            Ok((member.columns.clone().unwrap_or_default(), allowed, !leaves_out(member, parameters)))
+            let leaves_out = supports(member, Feature::Missing, parameters);
+            Ok((member.columns.clone().unwrap_or_default(), allowed, !leaves_out))
         };
         Ok(Allowed::of_blocks(&parts.iter().map(of).collect::<Result<Vec<_>>>()?))
     }
@@ -203,7 +204,7 @@ impl FromParameters for Columns {
                 continue;
             }
             let own = member.parameters(parameters);
-            let leaves_out = leaves_out(&member, parameters);
+            let leaves_out = supports(&member, Feature::Missing, parameters);
             let own_frame = Frame {
                 origin: columns.iter().map(|&column| frame.origin[column]).collect(),
                 missing: frame.missing && leaves_out,
@@ -212,7 +213,7 @@ impl FromParameters for Columns {
             };
             let likelihood = likelihoods::of_any_scalar(member.entry.name, &own, own_frame)?;
             columns.iter().zip(likelihood.wide.origin()).for_each(|(&column, &zero)| origin[column] = zero);
-            let imputes = member.entry.support(Feature::Imputed).is_some();
+            let imputes = supports(&member, Feature::Imputed, parameters);
             let present = (frame.missing && (imputes || !leaves_out)).then_some(n_statistics);
             let first = n_statistics + usize::from(present.is_some());
             n_statistics = first + likelihood.wide.n_statistics();
@@ -223,9 +224,9 @@ impl FromParameters for Columns {
     }
 }
 
-/// Whether the likelihood of a member leaves out single missing values.
-fn leaves_out(member: &Member, parameters: &Parameters) -> bool {
-    let support = member.entry.support(Feature::Missing);
+/// Whether the likelihood of a member has a capability, with its parameters.
+fn supports(member: &Member, feature: Feature, parameters: &Parameters) -> bool {
+    let support = member.entry.support(feature);
     let is_without = |word| member.parameters(parameters).has_word(member.entry, word);
     support.is_some_and(|support| !support.unless.is_some_and(is_without))
 }

@@ -23,6 +23,7 @@ mod negative_binomial;
 mod poisson;
 mod resolution;
 mod ridge;
+mod row_scale;
 mod scores;
 mod spherical_gaussian;
 mod student_t;

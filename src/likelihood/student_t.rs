@@ -2,9 +2,11 @@
 //! 1k). [`DiagonalStudentT`](crate::likelihood::DiagonalStudentT) has the same name and independent columns.
 
 use crate::data::{Domain, Freedom, Moments, Needs};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::likelihood::gaussian::Gaussian;
-use crate::likelihood::wishart::{Constants, HeavyTail, NormalWishart, NormalWishartModel, ScaleSums, TAIL_DOF, TAILS};
+use crate::likelihood::wishart::{
+    Constants, Fill, HeavyTail, NormalWishart, NormalWishartModel, ScaleSums, TAIL_DOF, TAILS,
+};
 use crate::likelihood::{Frame, FromParameters};
 use crate::parameters::{Parameters, Value};
 use crate::registry::{
@@ -52,9 +54,10 @@ impl FromParameters for StudentT {
             Measured::always("variance", Measure::Squares),
             Measured::always(RESOLUTION.name, Measure::Lengths),
         ],
-        faces: &["scores", "points", "seeding", "draws", "parameters", "evidence", "laws"],
+        faces: &["scores", "points", "seeding", "imputation", "draws", "parameters", "evidence", "laws"],
         supports: &[
-            Support { feature: Feature::Missing, unless: Some((COVARIANCE.name, FULL)) },
+            Support::always(Feature::Missing),
+            Support { feature: Feature::Imputed, unless: Some((COVARIANCE.name, DIAGONAL)) },
             Support::always(Feature::Moves),
             Support::always(Feature::Hidden),
         ],
@@ -85,12 +88,6 @@ impl FromParameters for StudentT {
 
     fn build(parameters: &Parameters, frame: Frame) -> Result<Self> {
         Self::check(parameters)?;
-        if frame.missing {
-            let found = "missing=\"marginalize\" for StudentT(covariance=\"full\")";
-            let reason = "missing values cannot be integrated out exactly";
-            let allowed = "covariance=\"diagonal\", or data without missing values";
-            return Err(Error::not_supported("missing", found, reason, allowed));
-        }
         let tail_dof = Parameters::required(TAIL_DOF, parameters.number(TAIL_DOF)?)?;
         let normal = Gaussian::build(&of_normal(parameters), frame)?;
         let tail = HeavyTail::new(tail_dof, NormalWishartModel::origin(&normal).len());
@@ -127,6 +124,10 @@ impl NormalWishartModel for StudentT {
 
     fn tail(&self) -> Option<&HeavyTail> {
         Some(&self.tail)
+    }
+
+    fn fill(&self) -> Option<&Fill> {
+        self.normal.fill()
     }
 
     /// Mathematics 1k: kappa counts scales, nu counts rows.

@@ -92,6 +92,8 @@ class Numbers(click.ParamType):  # type: ignore[type-arg]
     """A number, numbers with commas between them, or the name of a data file with a vector or a matrix."""
 
     name = "numbers|file"
+    # What else is allowed, for messages.
+    _words: tuple[str, ...] = ()
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the number or the array; in a file, one row or one column is a vector."""
@@ -104,7 +106,9 @@ class Numbers(click.ParamType):  # type: ignore[type-arg]
         try:
             rows = read_values(value)
         except InvalidArgument:
-            self.fail(f"{value!r} is neither numbers with commas between them nor the name of a data file", param, ctx)
+            words = "".join(f"{word!r}, " for word in self._words)
+            found = f"{value!r} is neither {words}numbers with commas between them nor the name of a data file"
+            self.fail(found, param, ctx)
         return rows.ravel() if 1 in rows.shape and rows.size > 1 else rows
 
 

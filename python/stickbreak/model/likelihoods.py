@@ -150,8 +150,8 @@ class StudentT(Likelihood):
     :math:`\Lambda^{-1}` times :math:`f / (f - 2)` if f > 2; `Fit` reports :math:`\Lambda^{-1}`.
 
     Samplers that move rows one by one, `CollapsedGibbs`, `SplitMerge` and `TreeGuided`, need a marginal likelihood in
-    closed form, which this model has not. Trees and the objectives "map" and "ml" are refused, too, and so are missing
-    values unless the covariance is diagonal.
+    closed form, which this model has not. Trees and the objectives "map" and "ml" are refused, too. Missing values are
+    imputed if the covariance is full, and left out exactly if it is diagonal.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ class StudentT(Likelihood):
         different from normal). Default: 4, then estimated between passes.
     covariance : {"full", "diagonal"}, optional
         "diagonal" for columns that are independent given the component and the scale of the row, as in
-        `DiagonalGaussian`: for many columns, or for missing values.
+        `DiagonalGaussian`: for many columns.
     mean : array_like of shape (D,), optional
         :math:`m_0`, in the units of the data. Default: the column means.
     mean_precision : float, optional

@@ -3,11 +3,11 @@
 
 use rand_distr::{Distribution, Gamma};
 
+use crate::likelihood::row_scale::{ExpectedScales, ScaleOfRow};
 use crate::likelihood::wishart::{HeavyTail, N_SCALES};
 use crate::rng::{Purpose, stream};
 use crate::scoring::{Column, Completing, Incomplete};
 use crate::simd::Lines;
-use crate::special::{digamma, ln_gamma};
 
 /// The columns of a component, and the part of their expected squares that does not depend on the row.
 pub struct ScaledColumns {
@@ -34,43 +34,13 @@ impl ScaledColumns {
     }
 }
 
-/// The scale of a row, its logarithm, and its contribution to the third statistic, each expected or drawn.
-struct ScaleOfRow {
-    value: f64,
-    log: f64,
-    rest: f64,
-}
-
-/// Expected functions of scales with `Gamma(shape, rate)`, for rows of n columns.
-#[derive(Clone, Copy)]
-struct Expected {
-    shape: f64,
-    digamma: f64,
-    ln_gamma: f64,
-    half: f64,
-}
-
-impl Expected {
-    fn new(shape: f64, n: usize) -> Self {
-        Self { shape, digamma: digamma(shape), ln_gamma: ln_gamma(shape), half: 0.5 * n as f64 }
-    }
-
-    /// E u = a / b, E ln u = psi(a) - ln b, and H[q(u)] = a - ln b + ln Gamma(a) + (1 - a) psi(a).
-    fn at(self, rate: f64) -> ScaleOfRow {
-        let (Self { shape, digamma, ln_gamma, half }, log_rate) = (self, rate.ln());
-        let log = digamma - log_rate;
-        let entropy = shape - log_rate + ln_gamma + (1.0 - shape) * digamma;
-        ScaleOfRow { value: shape / rate, log, rest: entropy + (half - 1.0) * log }
-    }
-}
-
 /// Completes rows with their scales.
 pub struct SharedScales {
     dof: f64,
     components: Vec<ScaledColumns>,
     missing: bool,
     /// By number of columns that a row has, (D + 1,).
-    expected: Vec<Expected>,
+    expected: Vec<ExpectedScales>,
     /// What the draws of scales follow from, if they are drawn.
     key: Option<u64>,
 }
@@ -79,7 +49,7 @@ impl SharedScales {
     /// Expected scales.
     pub fn new(dof: f64, components: Vec<ScaledColumns>, missing: bool) -> Self {
         let d = components.first().map_or(0, |component| component.columns.len());
-        let expected = (0..=d).map(|n| Expected::new(0.5 * (dof + n as f64), n)).collect();
+        let expected = (0..=d).map(|n| ExpectedScales::new(0.5 * (dof + n as f64), n)).collect();
         Self { dof, components, missing, expected, key: None }
     }
 
@@ -93,9 +63,7 @@ impl SharedScales {
         let Some(key) = self.key else { return expected.at(rate) };
         let of_one = Gamma::new(expected.shape, 1.0).expect("a shape above zero");
         let drawn = of_one.sample(&mut stream(key, Purpose::Scales, number() as u64));
-        let value = (drawn / rate).max(f64::MIN_POSITIVE);
-        // A drawn scale has no entropy.
-        ScaleOfRow { value, log: value.ln(), rest: (expected.half - 1.0) * value.ln() }
+        expected.drawn((drawn / rate).max(f64::MIN_POSITIVE))
     }
 }
 
@@ -113,7 +81,7 @@ impl Completing for SharedScales {
 pub fn accumulate_alone(tail: &HeavyTail, missing: bool, rows: &[f64], weights: &[f64], statistics: &mut [f64]) {
     let half = 0.5 * tail.dof;
     let d = (statistics.len() - N_SCALES) / if missing { 4 } else { 2 };
-    let by_number: Vec<Expected> = (0..=d).map(|n| Expected::new(half, n)).collect();
+    let by_number: Vec<ExpectedScales> = (0..=d).map(|n| ExpectedScales::new(half, n)).collect();
     let scale = |_: usize, row: &[f64]| by_number[row.iter().filter(|x| !x.is_nan()).count()].at(half);
     add(d, missing, rows, weights, statistics, scale);
 }

@@ -7,6 +7,7 @@ mod imputation;
 mod lanes;
 mod model;
 mod normal_wishart;
+mod patterns;
 mod scale;
 mod tail;
 mod urn;
