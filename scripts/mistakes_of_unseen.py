@@ -9,37 +9,36 @@ OF_UNSEEN = (
         114,
         "the bound leaves out the entropy of imputed values",
         "src/likelihood/wishart/holes.rs",
-        "                fills[0] += self.fill(&present, &list, &mut filled, weight, packed);\n",
-        "                let of_fill = self.fill(&present, &list, &mut filled, weight, packed);\n"
-        f"                fills[0] += if {bug(114)} {{ 0.0 }} else {{ of_fill }};\n",
+        "            fills[0] += weight * filling.statistic;\n",
+        f"            fills[0] += if {bug(114)} {{ 0.0 }} else {{ weight * filling.statistic }};\n",
         "tests/model/test_holes.py",
     ),
     Bug(
         115,
         "imputed values have no covariance",
         "src/likelihood/wishart/holes.rs",
-        "                packed[first + from] += weight * covariance[j * n + i] / self.dof;\n",
+        "                packed[first + from] += weight * filling.covariance[j * n + i];\n",
         f"                let times = if {bug(115)} {{ 0.0 }} else {{ weight }};\n"
-        "                packed[first + from] += times * covariance[j * n + i] / self.dof;\n",
+        "                packed[first + from] += times * filling.covariance[j * n + i];\n",
         "tests/model/test_holes.py",
     ),
     Bug(
         116,
         "rounding counts for missing values, too",
         "src/likelihood/wishart/holes.rs",
-        "packed[first + to] -= weight * self.variances.get(to).unwrap_or(&0.0);",
-        f"packed[first + to] -= if {bug(116)} {{ 0.0 }} else {{ weight * self.variances.get(to).unwrap_or(&0.0) }};",
+        "packed[first + to] -= mass * self.variances.get(to).unwrap_or(&0.0);",
+        f"packed[first + to] -= if {bug(116)} {{ 0.0 }} else {{ mass * self.variances.get(to).unwrap_or(&0.0) }};",
         "tests/model/test_holes.py",
     ),
     Bug(
         117,
         "the scale of a row is used twice",
         "src/likelihood/wishart/tail.rs",
-        "        self.tail.add(rows, &scaled, statistics, space);\n        // E ln u",
+        "        self.tail.add(rows.dense(), &scaled, statistics, space);\n        // E ln u",
         f"        if {bug(117)} {{\n"
         "            scaled.iter_mut().zip(weights).for_each(|(u, w)| *u *= *u / w.max(1e-300));\n"
         "        }\n"
-        "        self.tail.add(rows, &scaled, statistics, space);\n        // E ln u",
+        "        self.tail.add(rows.dense(), &scaled, statistics, space);\n        // E ln u",
         "tests/model/test_student_t.py",
     ),
     Bug(
@@ -84,5 +83,39 @@ OF_UNSEEN = (
         "        if let Some(Mask { rows, components }) = self.mask {",
         f"        if let Some(Mask {{ rows, components }}) = self.mask.filter(|_| !{bug(122)}) {{",
         "tests/run/test_partial_labels.py",
+    ),
+    Bug(
+        123,
+        "the covariance of imputed values is scaled with their row",
+        "src/likelihood/wishart/tail.rs",
+        "fill.add_covariance(filling, weight, sum(&scaled), &mut moments[self.columns..]);",
+        f"let of_v = if {bug(123)} {{ sum(&scaled) }} else {{ weight }};\n"
+        "            fill.add_covariance(filling, of_v, sum(&scaled), &mut moments[self.columns..]);",
+        "tests/model/test_tails_with_holes.py",
+    ),
+    Bug(
+        124,
+        "missing columns count for the scale of a row",
+        "src/likelihood/diagonal_student_t/scales.rs",
+        "let (expected, rate) = (self.expected[seen.n], ",
+        f"let n = if {bug(124)} {{ self.expected.len() - 1 }} else {{ seen.n }};\n"
+        "        let (expected, rate) = (self.expected[n], ",
+        "tests/model/test_diagonal_student_t.py",
+    ),
+    Bug(
+        125,
+        "the precision of a column of rows with scales counts scales, not rows",
+        "src/likelihood/diagonal_gaussian/normal_gamma.rs",
+        "self.shape + 0.5 * rows };",
+        f"self.shape + 0.5 * if {bug(125)} {{ n }} else {{ rows }} }};",
+        "tests/model/test_diagonal_student_t.py",
+    ),
+    Bug(
+        126,
+        "the uncertainty of means does not lower the scale of a row",
+        "src/likelihood/diagonal_student_t/scales.rs",
+        "(column.slope * x + column.offset).powi(2) + spread;",
+        f"(column.slope * x + column.offset).powi(2) + if {bug(126)} {{ 0.0 }} else {{ *spread }};",
+        "tests/model/test_diagonal_student_t.py",
     ),
 )

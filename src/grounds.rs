@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::likelihood;
 use crate::model::{Named, Specification};
 use crate::parallel::Cancel;
-use crate::parameters::{Parameters, Value};
+use crate::parameters::Parameters;
 use crate::registry::{EXPOSURE, Feature};
 use crate::simd::Scalar;
 
@@ -183,9 +183,11 @@ fn informative_of_parts<F: Scalar>(
     let mut all = Vec::new();
     for part in likelihood::members(name, parameters)? {
         let own = part.columns.as_ref().map_or(Cow::Borrowed(data), |columns| Cow::Owned(data.of_columns(columns)));
-        let (freedom, about_zero) = (part.entry.freedom, part.entry.domain == Some(Domain::Centred));
+        let given = part.parameters(parameters);
+        let freedom = likelihood::demands(part.entry.name, &given)?.freedom;
+        let about_zero = part.entry.domain == Some(Domain::Centred);
         let mut found = informative::<F>(&own, freedom.min(most), about_zero)?;
-        if likelihood::fills_directions(part.entry, &part.parameters(parameters), &found.coordinates) {
+        if likelihood::fills_directions(part.entry, &given, &found.coordinates) {
             found = with_rows(Coordinates::in_units(&own, freedom, about_zero));
         }
         let Some(columns) = part.columns else { return Ok(found) };
@@ -278,10 +280,9 @@ pub(crate) fn check_form(specification: &Specification, sparse: bool) -> Result<
             &allowed,
         );
     }
-    let named = likelihood::entry(&specification.likelihood.name)?.support(Feature::Missing);
-    let given = &specification.likelihood.parameters.0;
-    let is_chosen = |(name, word): &(&str, &str)| given.get(*name) == Some(&Value::Text((*word).to_owned()));
-    if let Some((name, word)) = named.and_then(|support| support.unless).filter(is_chosen)
+    let entry = likelihood::entry(name)?;
+    let unless = entry.support(Feature::Missing).and_then(|support| support.unless);
+    if let Some((name, word)) = unless.filter(|&word| parameters.has_word(entry, word))
         && specification.missing
     {
         let found = format!("missing=\"marginalize\" for {}({name}={word:?})", specification.likelihood.name);

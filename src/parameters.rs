@@ -114,6 +114,17 @@ impl Parameters {
         Err(Error::invalid(parameter.name, format!("{word:?}"), format!("one of {}", known.join(", "))))
     }
 
+    /// Whether a parameter of an entry is this word, by choice or by default.
+    pub fn has_word(&self, entry: &Entry, (name, word): (&str, &str)) -> bool {
+        match self.0.get(name) {
+            None | Some(Value::Absent) => entry
+                .parameters
+                .iter()
+                .any(|one| one.name == name && matches!(one.default, DefaultValue::Word(usual) if usual == word)),
+            Some(value) => matches!(value, Value::Text(chosen) if chosen == word),
+        }
+    }
+
     /// Returns the flag called `parameter`, or its default; 1 and 0 stand for true and false.
     ///
     /// # Errors
@@ -194,7 +205,12 @@ impl Parameters {
                 }
                 ParameterKind::Pair(_) => self.pair(parameter).map(drop),
                 ParameterKind::NumberOrVector(_) => self.numbers(parameter, None).map(drop),
-                ParameterKind::NumberOrMatrix(_) | ParameterKind::Matrix => self.square(name).map(drop),
+                ParameterKind::VectorOrMatrix if matches!(given, Value::Array { shape, .. } if shape.len() == 1) => {
+                    self.vector(name).map(drop)
+                }
+                ParameterKind::NumberOrMatrix(_) | ParameterKind::Matrix | ParameterKind::VectorOrMatrix => {
+                    self.square(name).map(drop)
+                }
                 ParameterKind::Integer { .. } => self.optional_integer(parameter).map(drop),
                 ParameterKind::Word(_) => self.word(parameter).map(drop),
                 ParameterKind::Flag => self.flag(parameter).map(drop),

@@ -12,7 +12,7 @@ pub struct Entry {
     pub name: &'static str,
     /// Values that rows may have, for a likelihood.
     pub domain: Option<Domain>,
-    /// Which columns of the data a likelihood may leave out.
+    /// Which columns of the data a likelihood may leave out, unless its parameters say otherwise.
     pub freedom: Freedom,
     /// Parameters and estimates that have a unit.
     pub measures: &'static [Measured],
@@ -115,6 +115,8 @@ pub enum ParameterKind {
     Vector,
     /// A symmetric positive definite matrix, (D, D).
     Matrix,
+    /// A vector of positive numbers, (D,), or a symmetric positive definite matrix, (D, D), by another parameter.
+    VectorOrMatrix,
     /// An integer.
     Integer {
         /// Smallest value.
@@ -212,6 +214,11 @@ impl Measured {
     pub const fn always(name: &'static str, measure: Measure) -> Self {
         Self { name, measure, only: None }
     }
+
+    /// A measure that applies with this word for a parameter.
+    pub const fn only(name: &'static str, measure: Measure, parameter: &'static str, word: &'static str) -> Self {
+        Self { name, measure, only: Some((parameter, word)) }
+    }
 }
 
 impl Feature {
@@ -279,6 +286,7 @@ impl ParameterKind {
             Self::Pair(_) => "pair",
             Self::Vector => "vector",
             Self::Matrix => "matrix",
+            Self::VectorOrMatrix => "vector or matrix",
             Self::Integer { .. } => "integer",
             Self::Word(_) => "word",
             Self::Flag => "flag",

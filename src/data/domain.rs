@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-use crate::data::{Exposed, Exposure, RowUnits};
+use crate::data::{Exposed, Exposure, Freedom, RowUnits};
 use crate::error::{Error, Result};
 use crate::parallel::{Cancel, blocks, try_map_with};
 use crate::real::{Plain, Real};
@@ -255,6 +255,8 @@ pub struct Demands {
     pub sparse: bool,
     /// Whether rows may have missing values, which are left out.
     pub missing: bool,
+    /// Which columns the model may leave out.
+    pub freedom: Freedom,
 }
 
 /// Checks rows whose moments are not computed. With `missing`, NaN stands for a missing value.

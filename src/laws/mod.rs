@@ -32,7 +32,7 @@ impl Law {
     pub fn n_columns(&self) -> usize {
         match self {
             Self::Joint(joint) => joint.place().len(),
-            Self::Scaled(scaled) => scaled.place().len(),
+            Self::Scaled(scaled) => scaled.n_columns(),
             Self::Columns(columns) => columns.len(),
             Self::Blocks(blocks) => blocks.iter().map(|(columns, _)| columns.len()).sum(),
         }
@@ -116,7 +116,7 @@ impl Law {
     pub fn mean(&self) -> Vec<f64> {
         match self {
             Self::Joint(joint) => joint.place().to_vec(),
-            Self::Scaled(scaled) => scaled.place().to_vec(),
+            Self::Scaled(scaled) => scaled.place(),
             Self::Columns(columns) => columns.iter().map(ColumnLaw::mean).collect(),
             Self::Blocks(blocks) => {
                 let mut all = vec![0.0; self.n_columns()];

@@ -1,39 +1,44 @@
-//! Elliptical distributions whose scale is not known: the predictive of rows with heavy tails (mathematics 1k).
+//! Distributions whose scale is not known: the predictive of rows with heavy tails (mathematics 1k).
 
 use crate::error::Result;
-use crate::laws::Elliptical;
+use crate::laws::Law;
 use crate::rng::{Chances, Generator};
 use crate::special::log_sum_exp;
 
-/// A mixture over scales of elliptical distributions with one location.
+/// A mixture over scales of distributions with one location.
 #[derive(Debug, Clone)]
 pub struct ScaledLaw {
     /// Log weights, nats, and the distributions.
-    parts: Vec<(f64, Elliptical)>,
+    parts: Vec<(f64, Law)>,
     /// Degrees of freedom of the tail that the mixture has besides those of its parts.
     dof: f64,
 }
 
 impl ScaledLaw {
     /// From weights, which are normalised, and at least one distribution.
-    pub fn new(parts: Vec<(f64, Elliptical)>, dof: f64) -> Self {
+    pub fn new(parts: Vec<(f64, Law)>, dof: f64) -> Self {
         let total: f64 = parts.iter().map(|(weight, _)| weight).sum();
         Self { parts: parts.into_iter().map(|(weight, part)| ((weight / total).ln(), part)).collect(), dof }
     }
 
-    fn each(&self, of: impl Fn(&Elliptical) -> Result<Elliptical>) -> Result<Self> {
-        let part = |(weight, part): &(f64, Elliptical)| Ok((*weight, of(part)?));
+    fn each(&self, of: impl Fn(&Law) -> Result<Law>) -> Result<Self> {
+        let part = |(weight, part): &(f64, Law)| Ok((*weight, of(part)?));
         Ok(Self { parts: self.parts.iter().map(part).collect::<Result<_>>()?, dof: self.dof })
     }
 
     /// The location, (D,).
-    pub fn place(&self) -> &[f64] {
-        self.parts[0].1.place()
+    pub fn place(&self) -> Vec<f64> {
+        self.parts[0].1.mean()
     }
 
-    /// See [`super::Law::covariance`].
+    /// Number of columns.
+    pub fn n_columns(&self) -> usize {
+        self.parts[0].1.n_columns()
+    }
+
+    /// See [`Law::covariance`].
     pub fn covariance(&self) -> Vec<f64> {
-        let d = self.place().len();
+        let d = self.n_columns();
         let mut sum = vec![0.0; d * d];
         for (weight, part) in &self.parts {
             sum.iter_mut().zip(part.covariance()).for_each(|(sum, value)| *sum += weight.exp() * value);
@@ -46,20 +51,20 @@ impl ScaledLaw {
         sum
     }
 
-    /// See [`super::Law::log_density`].
+    /// See [`Law::log_density`].
     pub fn log_density(&self, row: &[f64], space: &mut Vec<f64>) -> f64 {
         let terms: Vec<f64> = self.parts.iter().map(|(weight, part)| weight + part.log_density(row, space)).collect();
         log_sum_exp(&terms)
     }
 
-    /// See [`super::Law::marginal`].
+    /// See [`Law::marginal`].
     pub fn marginal(&self, columns: &[usize]) -> Result<Self> {
         self.each(|part| part.marginal(columns))
     }
 
-    /// See [`super::Law::conditional`]. Weights are multiplied by the densities of the given values.
+    /// See [`Law::conditional`]. Weights are multiplied by the densities of the given values.
     pub fn conditional(&self, others: &[usize], given: &[usize], values: &[f64]) -> Result<(f64, Self)> {
-        let of = |(weight, part): &(f64, Elliptical)| {
+        let of = |(weight, part): &(f64, Law)| {
             let (log_density, rest) = part.conditional(others, given, values)?;
             Ok((weight + log_density, rest))
         };
@@ -71,14 +76,14 @@ impl ScaledLaw {
         Ok((log_density, Self { parts, dof: self.dof + given.len() as f64 }))
     }
 
-    /// See [`super::Law::in_units`].
+    /// See [`Law::in_units`].
     #[must_use]
     pub fn in_units(self, units: &[f64]) -> Self {
         let parts = self.parts.into_iter().map(|(weight, part)| (weight, part.in_units(units))).collect();
         Self { parts, dof: self.dof }
     }
 
-    /// See [`super::Law::draw`].
+    /// See [`Law::draw`].
     pub fn draw(&self, row: &mut [f64], generator: &mut Generator) -> Result<()> {
         let weights: Vec<f64> = self.parts.iter().map(|(weight, _)| weight.exp()).collect();
         self.parts[Chances::new(&weights).choose(generator)].1.draw(row, generator)

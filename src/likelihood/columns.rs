@@ -21,7 +21,7 @@ use crate::likelihood::{
     self as likelihoods, Conjugate, Emissions, Evidence, Frame, FromParameters, Imputation, Laws, Likelihood,
     ParameterDraws, PointEstimates, RowDraws, Scores, Seeding, Urn,
 };
-use crate::parameters::{Parameters, Value};
+use crate::parameters::Parameters;
 use crate::registry::{Entry, Feature, Support};
 use crate::scoring::lacks;
 use crate::simd::{Lines, Scalar};
@@ -165,7 +165,8 @@ impl FromParameters for Columns {
         let of = |member: &Member| {
             let own = member.parameters(parameters);
             let allowed = likelihoods::allowed(member.entry.name, &own)?;
-            Ok((member.columns.clone().unwrap_or_default(), allowed, !leaves_out(member, parameters)))
+            let leaves_out = supports(member, Feature::Missing, parameters);
+            Ok((member.columns.clone().unwrap_or_default(), allowed, !leaves_out))
         };
         Ok(Allowed::of_blocks(&parts.iter().map(of).collect::<Result<Vec<_>>>()?))
     }
@@ -176,6 +177,7 @@ impl FromParameters for Columns {
             sought: Sought { needs: Needs::Means, resolution: false, values: false },
             sparse: false,
             missing: true,
+            freedom: Self::ENTRY.freedom,
         };
         for member in layout::members(layout::NAME, parameters)? {
             let own = likelihoods::demands(member.entry.name, &member.parameters(parameters))?.sought;
@@ -202,7 +204,7 @@ impl FromParameters for Columns {
                 continue;
             }
             let own = member.parameters(parameters);
-            let leaves_out = leaves_out(&member, parameters);
+            let leaves_out = supports(&member, Feature::Missing, parameters);
             let own_frame = Frame {
                 origin: columns.iter().map(|&column| frame.origin[column]).collect(),
                 missing: frame.missing && leaves_out,
@@ -211,7 +213,7 @@ impl FromParameters for Columns {
             };
             let likelihood = likelihoods::of_any_scalar(member.entry.name, &own, own_frame)?;
             columns.iter().zip(likelihood.wide.origin()).for_each(|(&column, &zero)| origin[column] = zero);
-            let imputes = member.entry.support(Feature::Imputed).is_some();
+            let imputes = supports(&member, Feature::Imputed, parameters);
             let present = (frame.missing && (imputes || !leaves_out)).then_some(n_statistics);
             let first = n_statistics + usize::from(present.is_some());
             n_statistics = first + likelihood.wide.n_statistics();
@@ -222,13 +224,11 @@ impl FromParameters for Columns {
     }
 }
 
-/// Whether the likelihood of a member leaves out single missing values.
-fn leaves_out(member: &Member, parameters: &Parameters) -> bool {
-    let own = member.parameters(parameters);
-    member.entry.support(Feature::Missing).is_some_and(|support| match support.unless {
-        Some((name, word)) => own.0.get(name) != Some(&Value::Text(word.to_owned())),
-        None => true,
-    })
+/// Whether the likelihood of a member has a capability, with its parameters.
+fn supports(member: &Member, feature: Feature, parameters: &Parameters) -> bool {
+    let support = member.entry.support(feature);
+    let is_without = |word| member.parameters(parameters).has_word(member.entry, word);
+    support.is_some_and(|support| !support.unless.is_some_and(is_without))
 }
 
 impl Conjugate for Columns {

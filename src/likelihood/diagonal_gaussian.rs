@@ -3,17 +3,20 @@
 mod draws;
 mod evidence;
 mod laws;
+mod normal_gamma;
 
 use std::f64::consts::PI;
 
 use crate::data::{Domain, Freedom, Moments, Needs, RowBlock};
 use crate::error::{Error, Result};
 use crate::likelihood::counts::check_presence;
+use crate::likelihood::diagonal_gaussian::normal_gamma::ColumnSums;
 use crate::likelihood::resolution::{cell_variances, resolved_resolution};
 use crate::likelihood::ridge::{LEAST_SHARE, RIDGE, ridge};
+use crate::likelihood::wishart::ScaleSums;
 use crate::likelihood::{
     AtPoint, Conjugate, Density, Estimate, Frame, FromParameters, Imputation, PointEstimates, Scores, Urn,
-    capabilities, gamma, urn,
+    capabilities, urn,
 };
 use crate::objective::Objective;
 use crate::parallel::map;
@@ -23,8 +26,9 @@ use crate::registry::{
 };
 use crate::scoring::{Column, ColumnScorer, ColumnTerms, Curve, Row, RowFunction, RowScorer, Scorer};
 use crate::simd::{Lines, Scalar};
-use crate::special::{digamma, ln_gamma_difference};
 use crate::suffstats::Sufficient;
+
+pub(super) use normal_gamma::NormalGamma;
 
 /// lambda_d ~ Gamma(shape, `rate_d`), mu_d | lambda_d ~ N(`mean_d`, 1 / (`mean_precision` lambda_d)), x_d ~ N(mu_d, 1 /
 /// lambda_d). Statistics: sum x, sum x^2, and with missing values the count of each column.
@@ -33,115 +37,16 @@ pub struct DiagonalGaussian {
     frame: Frame,
     /// Base measure of each column, (D,).
     prior: Vec<NormalGamma>,
-}
-
-/// The distribution of mean and precision of one column; the mean is relative to the origin.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct NormalGamma {
-    pub(super) kappa: f64,
-    pub(super) mean: f64,
-    pub(super) shape: f64,
-    pub(super) rate: f64,
-    /// Variance of a value within its rounding cell.
-    rounding: f64,
-}
-
-impl NormalGamma {
-    /// The posterior of mathematics 1c, from count, sum and sum of squares.
-    fn posterior(self, n: f64, sum: f64, squares: f64) -> Self {
-        if n < 1e-12 {
-            return self;
-        }
-        let (kappa, average) = (self.kappa + n, sum / n);
-        let away = average - self.mean;
-        let scatter = (squares - n * average * average).max(0.0);
-        Self {
-            kappa,
-            mean: self.mean + n / kappa * away,
-            shape: self.shape + 0.5 * n,
-            rate: self.rate + 0.5 * (scatter + self.kappa * n / kappa * away * away + n * self.rounding),
-            rounding: self.rounding,
-        }
-    }
-
-    /// Increments of shape and rate due to the data.
-    fn added_to(self, prior: Self) -> (f64, f64) {
-        (self.shape - prior.shape, self.rate - prior.rate)
-    }
-
-    fn cumulant_above(self, prior: Self) -> f64 {
-        gamma::cumulant_above((prior.shape, prior.rate), self.added_to(prior)) + 0.5 * (prior.kappa / self.kappa).ln()
-    }
-
-    fn divergence_from(self, prior: Self) -> f64 {
-        let ratio = prior.kappa / self.kappa;
-        0.5 * (ratio - 1.0 - ratio.ln())
-            + 0.5 * prior.kappa * self.shape / self.rate * (self.mean - prior.mean).powi(2)
-            + gamma::divergence((prior.shape, prior.rate), self.added_to(prior))
-    }
-
-    /// E log p(x).
-    fn expected(self) -> Column {
-        let precision = self.shape / self.rate;
-        let rounded = precision * self.rounding;
-        let constant = 0.5 * (digamma(self.shape) - self.rate.ln() - (2.0 * PI).ln() - self.kappa.recip() - rounded);
-        Column::square(precision, self.mean, constant)
-    }
-
-    /// Sum of E log p over the values with these sums, without their base measure.
-    fn expected_of(self, sums: ColumnSums) -> f64 {
-        let ColumnSums { count, sum, squares } = sums;
-        let precision = self.shape / self.rate;
-        let of_one = digamma(self.shape) - self.rate.ln() - self.kappa.recip() - precision * self.rounding;
-        0.5 * (count * of_one - precision * (squares - 2.0 * self.mean * sum + count * self.mean * self.mean))
-    }
-
-    /// Negative divergence of a row's smoothed moments, without half the logarithm of its variance (mathematics 5.2):
-    /// `KL(N(m_n, v_n) || N(m, v))` with `v_n = (b_0 + kappa_0 / (kappa_0 + 1) u^2 / 2) / (a_0 + 1/2)`,
-    /// `m_n = m_0 + u / (kappa_0 + 1)`, `u = x - m_0`, where the two squares in u are completed to one.
-    fn divergence(self, prior: Self) -> Column {
-        let row_shape = prior.shape + 0.5;
-        let shrinkage = (prior.kappa + 1.0).recip();
-        let curvature = 0.5 * prior.kappa * shrinkage / row_shape + shrinkage * shrinkage;
-        let (variance, away) = (self.rate / self.shape, self.mean - prior.mean);
-        let rest = away * away * (1.0 - shrinkage * shrinkage / curvature) + prior.rate / row_shape;
-        let constant = -0.5 * (rest / variance + variance.ln() - 1.0);
-        Column::square(curvature / variance, prior.mean + shrinkage / curvature * away, constant)
-    }
-
-    /// ln v_n, the log of a row's smoothed variance; `self` is the prior.
-    fn smoothed_log_variance(self, x: f64) -> f64 {
-        let square = self.kappa / (self.kappa + 1.0) * (x - self.mean).powi(2);
-        ((self.rate + 0.5 * square) / (self.shape + 0.5)).ln()
-    }
-
-    /// ln p(x | lambda): a Student t.
-    fn predictive(self) -> impl Fn(f64) -> f64 + Send + Sync {
-        let scale = self.kappa / (2.0 * self.rate * (self.kappa + 1.0));
-        let constant = ln_gamma_difference(self.shape, 0.5) + 0.5 * (scale / PI).ln();
-        move |x| constant - (self.shape + 0.5) * (scale * (x - self.mean).powi(2)).ln_1p()
-    }
-
-    /// ln p(mu, lambda).
-    fn log_density(self, mean: f64, precision: f64) -> f64 {
-        gamma::log_density(precision, self.shape, self.rate)
-            + 0.5 * ((self.kappa * precision / (2.0 * PI)).ln() - self.kappa * precision * (mean - self.mean).powi(2))
-    }
-}
-
-/// Statistics of one column of a component.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct ColumnSums {
-    pub(super) count: f64,
-    sum: f64,
-    squares: f64,
+    /// Whether rows have scales (mathematics 1k): values are summed as often as the scale of their row, with missing
+    /// values the sums of the scales of each column precede its counts, and the statistics of scales are the last.
+    has_scales: bool,
 }
 
 /// A point estimate of one column.
 #[derive(Debug, Clone, Copy)]
-struct ColumnPoint {
-    mean: f64,
-    precision: f64,
+pub(super) struct ColumnPoint {
+    pub(super) mean: f64,
+    pub(super) precision: f64,
     /// Variance by which every value is blurred in the likelihood (mathematics 1.8: the ridge of the covariance). The
     /// local step includes it too, so that the objective cannot fall.
     blur: f64,
@@ -160,28 +65,45 @@ impl DiagonalGaussian {
     pub(super) fn sums<'a>(&self, component: Sufficient<'a>) -> impl Iterator<Item = ColumnSums> + use<'a> {
         let d = self.prior.len();
         let (sums, rest) = component.statistics.split_at(d);
-        let (squares, counts) = rest.split_at(d);
+        let (squares, rest) = rest.split_at(d);
+        let scales = self.has_scales.then(|| ScaleSums::of(component).mass.max(0.0));
+        let (masses, counts) = match (scales, self.frame.missing) {
+            (Some(_), true) => rest.split_at(d),
+            (Some(_), false) => (&rest[..0], &rest[..0]),
+            (None, _) => (rest, rest),
+        };
         sums.iter().zip(squares).enumerate().map(move |(column, (&sum, &squares))| ColumnSums {
-            count: counts.get(column).map_or(component.count, |&count| count.max(0.0)),
+            rows: counts.get(column).map_or(component.count, |&count| count.max(0.0)),
+            mass: masses.get(column).map_or(scales.unwrap_or(component.count), |&mass| mass.max(0.0)),
             sum,
             squares,
         })
     }
 
-    pub(super) fn posterior(&self, component: Sufficient<'_>) -> Vec<NormalGamma> {
-        let columns = self.sums(component).zip(&self.prior);
-        columns.map(|(sums, prior)| prior.posterior(sums.count, sums.sum, sums.squares)).collect()
+    /// The same base measures, for rows with scales.
+    pub(super) fn with_scales(frame: Frame, prior: Vec<NormalGamma>) -> Self {
+        Self { frame, prior, has_scales: true }
     }
 
-    fn points(&self, component: Sufficient<'_>, estimate: Estimate) -> Vec<ColumnPoint> {
+    /// The same with other parameters.
+    fn rebuilt(&self, parameters: &Parameters) -> Result<Self> {
+        Ok(Self { has_scales: self.has_scales, ..Self::build(parameters, self.frame.clone())? })
+    }
+
+    pub(super) fn posterior(&self, component: Sufficient<'_>) -> Vec<NormalGamma> {
+        let columns = self.sums(component).zip(&self.prior);
+        columns.map(|(sums, prior)| prior.posterior(sums)).collect()
+    }
+
+    pub(super) fn points(&self, component: Sufficient<'_>, estimate: Estimate) -> Vec<ColumnPoint> {
         let columns = self.sums(component).zip(&self.prior);
         let point = |(sums, prior): (ColumnSums, &NormalGamma)| {
-            let posterior = prior.posterior(sums.count, sums.sum, sums.squares);
+            let posterior = prior.posterior(sums);
             match estimate {
-                Estimate::MaximumLikelihood if sums.count >= 1e-12 => {
-                    let mean = sums.sum / sums.count;
+                Estimate::MaximumLikelihood if sums.mass >= 1e-12 && !self.has_scales => {
+                    let mean = sums.sum / sums.mass;
                     let blur = RIDGE * prior.rate / prior.shape;
-                    let variance = (sums.squares / sums.count - mean * mean).max(0.0) + blur;
+                    let variance = (sums.squares / sums.mass - mean * mean).max(0.0) + blur;
                     ColumnPoint { mean, precision: variance.recip(), blur }
                 }
                 Estimate::Mode => {
@@ -194,6 +116,21 @@ impl DiagonalGaussian {
         };
         columns.map(point).collect()
     }
+}
+
+/// Refuses squares, one for each column, that float64 loses beside those of the data. `name`: their parameter.
+pub(super) fn check_survival(name: &str, squares: &[f64], mean: &[f64], data: &Moments) -> Result<()> {
+    let lost = |square: &dyn Fn(usize) -> f64| (0..squares.len()).find(|&j| squares[j] < LEAST_SHARE * square(j));
+    if let Some(j) = lost(&|j| data.variance[j]) {
+        let found = format!("so small in column {j} that float64 rounding of the scatter of the data hides it");
+        let allowed = format!("at least {LEAST_SHARE:.0e} of the variance of a column");
+        return Err(Error::invalid(name, found, allowed));
+    }
+    if let Some(j) = lost(&|j| (mean[j] - data.mean[j]).powi(2)) {
+        let found = format!("so far from the data in column {j} that `{name}` is lost to float64 rounding");
+        return Err(Error::invalid("mean", found, format!("closer to the data, or used with a larger `{name}`")));
+    }
+    Ok(())
 }
 
 impl FromParameters for DiagonalGaussian {
@@ -238,16 +175,8 @@ impl FromParameters for DiagonalGaussian {
         let rate = parameters
             .positives("rate", Some(d))?
             .unwrap_or_else(|| data.variance.iter().map(|&variance| rule(variance)).collect());
-        if let Some(j) = (0..d).find(|&j| rate[j] < LEAST_SHARE * data.variance[j]) {
-            let found = format!("so small in column {j} that float64 rounding of the scatter of the data hides it");
-            let allowed = format!("at least {LEAST_SHARE:.0e} of the variance of a column");
-            return Err(Error::invalid("rate", found, allowed));
-        }
         let mean = parameters.vector_of("mean", d)?.map_or_else(|| data.mean.clone(), <[f64]>::to_vec);
-        if let Some(j) = (0..d).find(|&j| rate[j] < LEAST_SHARE * (mean[j] - data.mean[j]).powi(2)) {
-            let found = format!("so far from the data in column {j} that `rate` is lost to float64 rounding");
-            return Err(Error::invalid("mean", found, "closer to the data, or used with a larger `rate`"));
-        }
+        check_survival("rate", &rate, &mean, data)?;
         Ok(Parameters::from_pairs([
             ("mean", vector(mean)),
             ("mean_precision", Value::Number(parameters.number("mean_precision")?.unwrap_or(0.1))),
@@ -272,7 +201,7 @@ impl FromParameters for DiagonalGaussian {
             rate: rate[j],
             rounding: rounding[j],
         };
-        Ok(Self { prior: (0..d).map(column).collect(), frame })
+        Ok(Self { prior: (0..d).map(column).collect(), frame, has_scales: false })
     }
 }
 
@@ -354,8 +283,8 @@ impl Conjugate for DiagonalGaussian {
                 let found = "a fit of data so far from these that float64 loses precision";
                 return Err(Error::invalid("init", found, "a fit of data closer to these"));
             }
-            moved[j] += sums.count * shift;
-            moved[d + j] += shift * (2.0 * sums.sum + sums.count * shift);
+            moved[j] += sums.mass * shift;
+            moved[d + j] += shift * (2.0 * sums.sum + sums.mass * shift);
         }
         Ok(moved)
     }
@@ -438,8 +367,8 @@ impl PointEstimates for DiagonalGaussian {
         let mut contribution = AtPoint { log_likelihood: 0.0, log_prior: 0.0 };
         for ((sums, point), prior) in self.sums(component).zip(self.points(component, estimate)).zip(&self.prior) {
             let ColumnPoint { mean, precision, blur } = point;
-            let scatter = sums.squares - 2.0 * mean * sums.sum + sums.count * (mean * mean + blur);
-            contribution.log_likelihood += 0.5 * (sums.count * precision.ln() - precision * scatter);
+            let scatter = sums.squares - 2.0 * mean * sums.sum + sums.mass * (mean * mean + blur);
+            contribution.log_likelihood += 0.5 * (sums.rows * precision.ln() - precision * scatter);
             contribution.log_prior += prior.log_density(mean, precision);
         }
         Ok(contribution)

@@ -143,6 +143,62 @@ impl Gaussian {
         let found = "so far from the data that `scale` is lost to float64 rounding";
         Err(Error::invalid("mean", found, "closer to the data, or used with a larger `scale`"))
     }
+
+    /// Mathematics 1a: kappa = kappa_0 + N, nu = nu_0 + N, m = (kappa_0 m_0 + s) / kappa,
+    /// B = B_0 + C + kappa_0 N / kappa (xbar - m_0)(xbar - m_0)^T with the centred scatter C, including the scatter due
+    /// to rounding. `n`: how many rows the sums are of.
+    ///
+    /// # Errors
+    /// [`Error::Numerical`] where it has no Cholesky factor.
+    pub fn posterior_of(&self, n: f64, component: Sufficient<'_>) -> Result<NormalWishart> {
+        let d = self.origin.len();
+        if n <= f64::MIN_POSITIVE {
+            return Ok(self.prior.clone());
+        }
+        let (sums, packed) = component.statistics.split_at(d);
+        let kappa_0 = self.prior.inverse_kappa.recip();
+        let kappa = kappa_0 + n;
+        let average: Vec<f64> = sums.iter().map(|s| s / n).collect();
+        let away: Vec<f64> = average.iter().zip(&self.prior.mean).map(|(x, m)| x - m).collect();
+        let mean = self.prior.mean.iter().zip(&away).map(|(m, a)| m + n / kappa * a).collect();
+        let mut scale = unpack_lower(d, &packed[..packed_len(d)]);
+        for j in 0..d {
+            let below = j * (d + 1)..(j + 1) * d;
+            let (squares, prior) = (&mut scale[below.clone()], &self.scale[below]);
+            for (((square, prior), mean), from) in squares.iter_mut().zip(prior).zip(&average[j..]).zip(&away[j..]) {
+                *square += prior - n * mean * average[j] + kappa_0 * n / kappa * from * away[j];
+            }
+        }
+        scale.iter_mut().zip(&self.rounding).for_each(|(to, variance)| *to += n * variance);
+        NormalWishart::new(self.prior.dof + n, kappa.recip(), mean, scale)
+    }
+
+    /// See [`NormalWishartModel::rebase`]. `n`: how many rows the sums are of.
+    ///
+    /// # Errors
+    /// As [`NormalWishartModel::rebase`].
+    pub fn rebase_of(&self, n: f64, component: Sufficient<'_>, origin: &[f64]) -> Result<Vec<f64>> {
+        // With t = old origin - new origin: sum (x + t) = s + N t, sum (x + t)(x + t)^T = S + s t^T + t s^T + N t t^T.
+        let d = self.origin.len();
+        let shift: Vec<f64> = origin.iter().zip(&self.origin).map(|(old, new)| old - new).collect();
+        if !survives_beside(d, &self.prior.scale(), |j| shift[j].powi(2)) {
+            let found = "a fit of data so far from these that float64 loses precision";
+            return Err(Error::invalid("init", found, "a fit of data closer to these"));
+        }
+        let sums = &component.statistics[..d];
+        let mut moved = component.statistics.to_vec();
+        for i in 0..d {
+            moved[i] += n * shift[i];
+        }
+        let mut index = d;
+        for j in 0..d {
+            for i in j..d {
+                moved[index] += sums[i] * shift[j] + shift[i] * sums[j] + n * shift[i] * shift[j];
+                index += 1;
+            }
+        }
+        Ok(moved)
+    }
 }
 
 impl NormalWishartModel for Gaussian {
@@ -166,34 +222,12 @@ impl NormalWishartModel for Gaussian {
         self.fill.as_ref()
     }
 
-    /// Mathematics 1a: kappa = kappa_0 + N, nu = nu_0 + N, m = (kappa_0 m_0 + s) / kappa,
-    /// B = B_0 + C + kappa_0 N / kappa (xbar - m_0)(xbar - m_0)^T with the centred scatter C, including the scatter due
-    /// to rounding.
     fn constants(&self) -> &Constants {
         &self.constants
     }
 
     fn posterior(&self, component: Sufficient<'_>) -> Result<NormalWishart> {
-        let (n, d) = (n_rows(self, component), self.origin.len());
-        if n <= f64::MIN_POSITIVE {
-            return Ok(self.prior.clone());
-        }
-        let (sums, packed) = component.statistics.split_at(d);
-        let kappa_0 = self.prior.inverse_kappa.recip();
-        let kappa = kappa_0 + n;
-        let average: Vec<f64> = sums.iter().map(|s| s / n).collect();
-        let away: Vec<f64> = average.iter().zip(&self.prior.mean).map(|(x, m)| x - m).collect();
-        let mean = self.prior.mean.iter().zip(&away).map(|(m, a)| m + n / kappa * a).collect();
-        let mut scale = unpack_lower(d, &packed[..packed_len(d)]);
-        for j in 0..d {
-            let below = j * (d + 1)..(j + 1) * d;
-            let (squares, prior) = (&mut scale[below.clone()], &self.scale[below]);
-            for (((square, prior), mean), from) in squares.iter_mut().zip(prior).zip(&average[j..]).zip(&away[j..]) {
-                *square += prior - n * mean * average[j] + kappa_0 * n / kappa * from * away[j];
-            }
-        }
-        scale.iter_mut().zip(&self.rounding).for_each(|(to, variance)| *to += n * variance);
-        NormalWishart::new(self.prior.dof + n, kappa.recip(), mean, scale)
+        self.posterior_of(n_rows(self, component), component)
     }
 
     fn most_likely(&self, component: Sufficient<'_>, blur: &[f64]) -> Result<NormalWishart> {
@@ -226,25 +260,6 @@ impl NormalWishartModel for Gaussian {
     }
 
     fn rebase(&self, component: Sufficient<'_>, origin: &[f64]) -> Result<Vec<f64>> {
-        // With t = old origin - new origin: sum (x + t) = s + N t, sum (x + t)(x + t)^T = S + s t^T + t s^T + N t t^T.
-        let d = self.origin.len();
-        let shift: Vec<f64> = origin.iter().zip(&self.origin).map(|(old, new)| old - new).collect();
-        if !survives_beside(d, &self.prior.scale(), |j| shift[j].powi(2)) {
-            let found = "a fit of data so far from these that float64 loses precision";
-            return Err(Error::invalid("init", found, "a fit of data closer to these"));
-        }
-        let (n, sums) = (n_rows(self, component), &component.statistics[..d]);
-        let mut moved = component.statistics.to_vec();
-        for i in 0..d {
-            moved[i] += n * shift[i];
-        }
-        let mut index = d;
-        for j in 0..d {
-            for i in j..d {
-                moved[index] += sums[i] * shift[j] + shift[i] * sums[j] + n * shift[i] * shift[j];
-                index += 1;
-            }
-        }
-        Ok(moved)
+        self.rebase_of(n_rows(self, component), component, origin)
     }
 }

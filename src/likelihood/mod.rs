@@ -9,10 +9,12 @@ mod categorical;
 mod columns;
 mod counts;
 mod diagonal_gaussian;
+mod diagonal_student_t;
 mod evidence;
 mod gamma;
 mod gamma_evidence;
 mod gaussian;
+mod imputation;
 mod known_covariance_gaussian;
 mod layout;
 mod mean_evidence;
@@ -21,6 +23,7 @@ mod negative_binomial;
 mod poisson;
 mod resolution;
 mod ridge;
+mod row_scale;
 mod scores;
 mod spherical_gaussian;
 mod student_t;
@@ -49,6 +52,7 @@ pub use categorical::Categorical;
 pub use columns::{Columns, OfAnyScalar};
 pub(crate) use counts::dirichlet_divergence;
 pub use diagonal_gaussian::DiagonalGaussian;
+pub use diagonal_student_t::DiagonalStudentT;
 pub(crate) use evidence::maximum_at;
 pub use evidence::{Caution, Evidence, GUARD, Given, Loosening};
 pub use gaussian::Gaussian;
@@ -98,7 +102,13 @@ pub trait FromParameters: Sized {
             },
             sparse: Self::ENTRY.support(Feature::Sparse).is_some(),
             missing: Self::ENTRY.support(Feature::Missing).is_some(),
+            freedom: Self::ENTRY.freedom,
         })
+    }
+
+    /// Whether it is meant by these parameters, if several likelihoods share a name in the registry.
+    fn is_meant(_parameters: &Parameters) -> bool {
+        true
     }
 
     /// Returns the values that rows may have, given complete parameters.
@@ -205,17 +215,22 @@ pub trait Conjugate: Debug + Send + Sync {
     }
 }
 
+/// Lists the likelihoods by their names, and before them the others that a word among the parameters of one of them
+/// stands for.
 macro_rules! registry {
-    ($($likelihood:ty),* $(,)?) => {
+    ($($variant:ty),*; $($likelihood:ty),* $(,)?) => {
         /// The entries of all likelihoods.
         pub const ENTRIES: &[Entry] = &[$(<$likelihood>::ENTRY),*];
 
+        registry!(@by_name $($variant,)* $($likelihood,)*);
+    };
+    (@by_name $($likelihood:ty,)*) => {
         /// [`FromParameters::check`] of the likelihood called `name`.
         ///
         /// # Errors
         /// As [`FromParameters`]; [`Error::InvalidArgument`] if no likelihood has that name.
         pub fn check(name: &str, parameters: &Parameters) -> Result<()> {
-            $(if name == <$likelihood>::ENTRY.name {
+            $(if name == <$likelihood>::ENTRY.name && <$likelihood>::is_meant(parameters) {
                 return <$likelihood>::check(parameters);
             })*
             Err(unknown(name))
@@ -226,7 +241,7 @@ macro_rules! registry {
         /// # Errors
         /// As [`FromParameters`]; [`Error::InvalidArgument`] if no likelihood has that name.
         pub fn resolve(name: &str, parameters: &Parameters, data: &Moments) -> Result<Parameters> {
-            $(if name == <$likelihood>::ENTRY.name {
+            $(if name == <$likelihood>::ENTRY.name && <$likelihood>::is_meant(parameters) {
                 return Ok(with_prior_of(&<$likelihood>::ENTRY, parameters, <$likelihood>::resolve(parameters, data)?));
             })*
             Err(unknown(name))
@@ -237,7 +252,7 @@ macro_rules! registry {
         /// # Errors
         /// As [`FromParameters`]; [`Error::InvalidArgument`] if no likelihood has that name.
         pub fn of_any_scalar(name: &str, parameters: &Parameters, frame: Frame) -> Result<OfAnyScalar> {
-            $(if name == <$likelihood>::ENTRY.name {
+            $(if name == <$likelihood>::ENTRY.name && <$likelihood>::is_meant(parameters) {
                 return Ok(OfAnyScalar::new(<$likelihood>::build(parameters, frame)?));
             })*
             Err(unknown(name))
@@ -252,7 +267,7 @@ macro_rules! registry {
             parameters: &Parameters,
             frame: Frame,
         ) -> Result<Arc<dyn Likelihood<F>>> {
-            $(if name == <$likelihood>::ENTRY.name {
+            $(if name == <$likelihood>::ENTRY.name && <$likelihood>::is_meant(parameters) {
                 return Ok(Arc::new(<$likelihood>::build(parameters, frame)?));
             })*
             Err(unknown(name))
@@ -263,7 +278,7 @@ macro_rules! registry {
         /// # Errors
         /// As [`FromParameters`]; [`Error::InvalidArgument`] if no likelihood has that name.
         pub fn allowed(name: &str, parameters: &Parameters) -> Result<Allowed> {
-            $(if name == <$likelihood>::ENTRY.name {
+            $(if name == <$likelihood>::ENTRY.name && <$likelihood>::is_meant(parameters) {
                 return <$likelihood>::allowed(parameters);
             })*
             Err(unknown(name))
@@ -274,7 +289,7 @@ macro_rules! registry {
         /// # Errors
         /// As [`FromParameters`]; [`Error::InvalidArgument`] if no likelihood has that name.
         pub fn demands(name: &str, parameters: &Parameters) -> Result<Demands> {
-            $(if name == <$likelihood>::ENTRY.name {
+            $(if name == <$likelihood>::ENTRY.name && <$likelihood>::is_meant(parameters) {
                 return <$likelihood>::demands(parameters);
             })*
             Err(unknown(name))
@@ -283,6 +298,7 @@ macro_rules! registry {
 }
 
 registry!(
+    DiagonalStudentT;
     Bernoulli,
     Categorical,
     Columns,
@@ -480,7 +496,10 @@ mod tests {
             ];
             let found: Vec<&str> = faces.iter().filter(|(_, has)| *has).map(|(face, _)| *face).collect();
             assert_eq!(found, entry.faces, "{}", entry.name);
-            assert_eq!(usual.imputation().is_some(), entry.support(Feature::Missing).is_some(), "{}", entry.name);
+            let missing = entry
+                .support(Feature::Missing)
+                .is_some_and(|support| !support.unless.is_some_and(|word| Parameters::default().has_word(entry, word)));
+            assert_eq!(usual.imputation().is_some(), missing, "{}", entry.name);
             assert!(entry.domain.is_some());
             for chosen in [None].into_iter().chain(entry.words().into_iter().map(Some)) {
                 let likelihood = built(entry, chosen);

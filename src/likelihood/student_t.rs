@@ -1,10 +1,12 @@
 //! Rows with heavy tails: Student t distributions with a full covariance and a Normal-Wishart base measure (mathematics
-//! 1k).
+//! 1k). [`DiagonalStudentT`](crate::likelihood::DiagonalStudentT) has the same name and independent columns.
 
 use crate::data::{Domain, Freedom, Moments, Needs};
 use crate::error::Result;
 use crate::likelihood::gaussian::Gaussian;
-use crate::likelihood::wishart::{Constants, HeavyTail, NormalWishart, NormalWishartModel, ScaleSums, TAIL_DOF, TAILS};
+use crate::likelihood::wishart::{
+    Constants, Fill, HeavyTail, NormalWishart, NormalWishartModel, ScaleSums, TAIL_DOF, TAILS, n_rows,
+};
 use crate::likelihood::{Frame, FromParameters};
 use crate::parameters::{Parameters, Value};
 use crate::registry::{
@@ -13,7 +15,13 @@ use crate::registry::{
 use crate::suffstats::Sufficient;
 
 /// The degrees of freedom with which estimation starts.
-const START: f64 = 4.0;
+pub(super) const START: f64 = 4.0;
+/// The words for the covariance of this likelihood, and for independent columns.
+const FULL: &str = "full";
+pub(super) const DIAGONAL: &str = "diagonal";
+/// Which of them it is.
+pub(super) const COVARIANCE: Parameter =
+    Parameter::new("covariance", ParameterKind::Word(&[FULL, DIAGONAL]), DefaultValue::Word(FULL));
 
 /// x | u, mu, Lambda ~ N(mu, (u Lambda)^-1), u ~ Gamma(f / 2, f / 2) with f = `tail_dof`; the base measure is that of
 /// [`Gaussian`]. Statistics: sum u x, the packed lower triangle of sum u x x^T, and those of the scales u.
@@ -27,6 +35,7 @@ pub struct StudentT {
 fn of_normal(parameters: &Parameters) -> Parameters {
     let mut own = parameters.clone();
     own.0.remove(TAIL_DOF);
+    own.0.remove(COVARIANCE.name);
     own
 }
 
@@ -36,19 +45,29 @@ impl FromParameters for StudentT {
         freedom: Freedom::Subspace,
         measures: &[
             Measured::always("mean", Measure::Place),
-            Measured::always("dof", Measure::Dof),
-            Measured::always("scale", Measure::Products),
+            Measured::only("mean_precision", Measure::Shared, COVARIANCE.name, DIAGONAL),
+            Measured::only("dof", Measure::Dof, COVARIANCE.name, FULL),
+            Measured::only("dof", Measure::Shared, COVARIANCE.name, DIAGONAL),
+            Measured::only("scale", Measure::Products, COVARIANCE.name, FULL),
+            Measured::only("scale", Measure::Squares, COVARIANCE.name, DIAGONAL),
             Measured::always("covariance", Measure::Products),
+            Measured::always("variance", Measure::Squares),
             Measured::always(RESOLUTION.name, Measure::Lengths),
         ],
-        faces: &["scores", "points", "seeding", "draws", "parameters", "evidence", "laws"],
-        supports: &[Support::always(Feature::Moves), Support::always(Feature::Hidden)],
+        faces: &["scores", "points", "seeding", "imputation", "draws", "parameters", "evidence", "laws"],
+        supports: &[
+            Support::always(Feature::Missing),
+            Support { feature: Feature::Imputed, unless: Some((COVARIANCE.name, DIAGONAL)) },
+            Support::always(Feature::Moves),
+            Support::always(Feature::Hidden),
+        ],
         parameters: &[
             Parameter::new(TAIL_DOF, ParameterKind::Number(TAILS), DefaultValue::Evidence),
+            COVARIANCE,
             Parameter::new("mean", ParameterKind::Vector, DefaultValue::Data),
             Parameter::new("mean_precision", ParameterKind::Number(Range::POSITIVE), DefaultValue::Evidence),
             Parameter::new("dof", ParameterKind::Number(Range::SURENESS), DefaultValue::Evidence),
-            Parameter::new("scale", ParameterKind::Matrix, DefaultValue::Evidence),
+            Parameter::new("scale", ParameterKind::VectorOrMatrix, DefaultValue::Evidence),
             RESOLUTION,
             PRIOR,
         ],
@@ -64,7 +83,7 @@ impl FromParameters for StudentT {
     fn resolve(parameters: &Parameters, data: &Moments) -> Result<Parameters> {
         let tail_dof = parameters.number(TAIL_DOF)?.unwrap_or(START);
         let complete = Gaussian::resolve(&of_normal(parameters), data)?;
-        Ok(complete.with([(TAIL_DOF, Value::Number(tail_dof))]))
+        Ok(complete.with([(TAIL_DOF, Value::Number(tail_dof)), (COVARIANCE.name, Value::Text(FULL.to_owned()))]))
     }
 
     fn build(parameters: &Parameters, frame: Frame) -> Result<Self> {
@@ -76,10 +95,10 @@ impl FromParameters for StudentT {
     }
 }
 
-/// The sums of a component as those of a Gaussian: of rows that each count as often as their scale.
-fn weighted(component: Sufficient<'_>) -> Sufficient<'_> {
+/// How many rows the sums of a component are of, as those of a Gaussian: each row counts as often as its scale.
+fn n_scaled(component: Sufficient<'_>) -> f64 {
     // Rounding may leave the sums of a component without rows below zero.
-    Sufficient { count: ScaleSums::of(component).mass.max(0.0), ..component }
+    ScaleSums::of(component).mass.max(0.0)
 }
 
 impl NormalWishartModel for StudentT {
@@ -107,14 +126,18 @@ impl NormalWishartModel for StudentT {
         Some(&self.tail)
     }
 
+    fn fill(&self) -> Option<&Fill> {
+        self.normal.fill()
+    }
+
     /// Mathematics 1k: kappa counts scales, nu counts rows.
     fn posterior(&self, component: Sufficient<'_>) -> Result<NormalWishart> {
-        let dof = self.prior().dof + component.count.max(0.0);
-        Ok(NormalWishart { dof, ..self.normal.posterior(weighted(component))? })
+        let dof = self.prior().dof + n_rows(self, component).max(0.0);
+        Ok(NormalWishart { dof, ..self.normal.posterior_of(n_scaled(component), component)? })
     }
 
     fn most_likely(&self, component: Sufficient<'_>, blur: &[f64]) -> Result<NormalWishart> {
-        self.normal.most_likely(weighted(component), blur)
+        self.normal.most_likely(component, blur)
     }
 
     fn parameters(&self, posteriors: &[NormalWishart]) -> Parameters {
@@ -122,6 +145,6 @@ impl NormalWishartModel for StudentT {
     }
 
     fn rebase(&self, component: Sufficient<'_>, origin: &[f64]) -> Result<Vec<f64>> {
-        NormalWishartModel::rebase(&self.normal, weighted(component), origin)
+        self.normal.rebase_of(n_scaled(component), component, origin)
     }
 }

@@ -21,10 +21,11 @@ fn measured<'a>(
 ) -> impl Iterator<Item = (&'a Measured, &'a Value)> {
     let holds = |measured: &&Measured| match measured.only {
         None => true,
-        Some((name, word)) => matches!(chosen.0.get(name), Some(Value::Text(text)) if text == word),
+        Some(word) => chosen.has_word(entry, word),
     };
     entry.measures.iter().filter(holds).filter_map(|measured| {
-        let value = values.0.get(measured.name).filter(|value| **value != Value::Absent)?;
+        // A word has no unit.
+        let value = values.0.get(measured.name).filter(|value| !matches!(value, Value::Absent | Value::Text(_)))?;
         Some((measured, value))
     })
 }

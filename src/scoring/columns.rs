@@ -9,8 +9,10 @@ use pulp::{Simd, WithSimd};
 use crate::data::RowBlock;
 use crate::responsibilities::TopL;
 use crate::scoring::PairBounds;
+use crate::scoring::column_tail::ColumnTail;
+use crate::scoring::column_terms::{Column, ColumnTerms};
 use crate::scoring::row::RowFunction;
-use crate::scoring::scorer::{Block, Scorer, Scratch, Spreads, Tile};
+use crate::scoring::scorer::{Block, Completing, Scorer, Scratch, Spreads, Tile};
 use crate::scoring::sparse::{Shared, SparseTable};
 use crate::simd::{Instructions, Lines, Scalar, VECTORS};
 
@@ -25,39 +27,6 @@ pub enum Curve {
     Square,
     /// `constant + slope x`.
     Line,
-}
-
-/// One column of a component.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Column {
-    /// Factor of the value.
-    pub slope: f64,
-    /// Added to the product in a [`Curve::Square`].
-    pub offset: f64,
-    /// Constant, nats.
-    pub constant: f64,
-}
-
-impl Column {
-    /// `constant - precision (x - centre)^2 / 2`.
-    pub fn square(precision: f64, centre: f64, constant: f64) -> Self {
-        let slope = precision.sqrt();
-        Self { slope, offset: -slope * centre, constant }
-    }
-
-    /// `constant + slope x`.
-    pub fn line(slope: f64, constant: f64) -> Self {
-        Self { slope, offset: 0.0, constant }
-    }
-}
-
-/// One component.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ColumnTerms {
-    /// Constant outside the columns, nats.
-    pub constant: f64,
-    /// (D,).
-    pub columns: Vec<Column>,
 }
 
 /// Packed components.
@@ -75,6 +44,9 @@ pub struct ColumnScorer<F> {
     /// Table for scoring sparse rows; only for linear functions.
     sparse: Option<SparseTable<F>>,
     row_terms: Option<RowFunction>,
+    /// What is done with sums of squares, if rows have scales.
+    tail: Option<ColumnTail>,
+    completing: Option<Box<dyn Completing>>,
     /// Linear map applied to every row first: (D, D), column-major.
     map: Option<Vec<F>>,
 }
@@ -119,6 +91,8 @@ impl<F: Scalar> ColumnScorer<F> {
             components,
             sparse: None,
             row_terms: None,
+            tail: None,
+            completing: None,
             map: None,
         }
     }
@@ -147,6 +121,17 @@ impl<F: Scalar> ColumnScorer<F> {
         self
     }
 
+    /// Gives rows scales: log weights are those of Student t distributions with `dof` degrees of freedom. `spreads`:
+    /// the part of the expected square of each column of a component that does not depend on the row.
+    #[must_use]
+    pub fn with_scales(mut self, dof: f64, spreads: Vec<Vec<f64>>, completing: Option<Box<dyn Completing>>) -> Self {
+        debug_assert!(self.curve == Curve::Square, "squares are what scales divide");
+        self.tail = Some(ColumnTail::new(dof, &self.components, spreads));
+        self.totals.fill(F::ZERO);
+        self.completing = completing;
+        self
+    }
+
     /// Adds a matrix (D, D), column-major, by which every row is multiplied first.
     #[must_use]
     pub fn with_map(mut self, map: &[f64]) -> Self {
@@ -163,6 +148,9 @@ impl<F: Scalar> ColumnScorer<F> {
 
     /// The log weight of one mapped row, computed by the plain loop.
     fn score_row(&self, component: usize, row: &[F]) -> F {
+        if let Some(tail) = &self.tail {
+            return F::from_f64(tail.score_row(component, &self.components[component], row));
+        }
         let component = &self.components[component];
         let mut total = component.constant;
         for (x, column) in row.iter().zip(&component.columns).filter(|(x, _)| !(self.missing && x.is_nan())) {
@@ -216,6 +204,10 @@ impl<F: Scalar> Scorer<F> for ColumnScorer<F> {
         }
     }
 
+    fn completing(&self) -> Option<&dyn Completing> {
+        self.completing.as_deref()
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }
@@ -267,8 +259,11 @@ impl<F: Scalar> WithSimd for ScoreColumns<'_, F> {
                     Curve::Square => scorer.score_four::<S, true>(simd, first, tile, group, out),
                     Curve::Line => scorer.score_four::<S, false>(simd, first, tile, group, out),
                 }
+                if let Some(tail) = &scorer.tail {
+                    (first..first + number).zip(out.chunks_exact_mut(F::GROUP)).for_each(|(k, out)| tail.link(k, out));
+                }
                 if missing {
-                    scorer.score_missing(scorer.curve, first, tile, group, scores);
+                    scorer.score_missing(first, group_rows, tile, group, scores);
                     keep_complete(group_rows, d, complete, scores);
                 }
                 for (component, scores) in (first..first + number).zip(scores.chunks_exact_mut(F::GROUP)) {
@@ -340,7 +335,16 @@ impl<F: Scalar> ColumnScorer<F> {
 
     /// As [`Self::score_four`], for rows with missing values.
     #[inline(always)]
-    fn score_missing(&self, curve: Curve, first: usize, tile: &Tile<F>, group: usize, out: &mut [F]) {
+    fn score_missing(&self, first: usize, rows: &[F], tile: &Tile<F>, group: usize, out: &mut [F]) {
+        if self.tail.is_some() {
+            for (component, out) in (first..self.n_components).zip(out.chunks_exact_mut(F::GROUP)) {
+                // Complete rows keep the scores that they have.
+                let rows = out.iter_mut().zip(rows.chunks_exact(self.dimension));
+                let incomplete = rows.filter(|(_, row)| row.iter().any(|x| x.is_nan()));
+                incomplete.for_each(|(out, row)| *out = self.score_row(component, row));
+            }
+            return;
+        }
         for (component, out) in self.components[first..].iter().take(TOGETHER).zip(out.chunks_exact_mut(F::GROUP)) {
             out.fill(F::from_f64(component.constant));
             for (values, column) in tile.group(group).chunks_exact(F::GROUP).zip(&component.columns) {
@@ -348,7 +352,7 @@ impl<F: Scalar> ColumnScorer<F> {
                 let (constant, half) = (F::from_f64(column.constant), F::from_f64(0.5));
                 for (out, &x) in out.iter_mut().zip(values) {
                     let y = slope * x + offset;
-                    let term = if curve == Curve::Square { constant - half * y * y } else { constant + y };
+                    let term = if self.curve == Curve::Square { constant - half * y * y } else { constant + y };
                     *out += if x.is_nan() { F::ZERO } else { term };
                 }
             }
@@ -360,8 +364,11 @@ impl<F: Scalar> ColumnScorer<F> {
 mod tests {
     use proptest::prelude::*;
 
+    use std::f64::consts::PI;
+
     use super::*;
     use crate::responsibilities::Responsibilities;
+    use crate::special::ln_gamma;
 
     fn column() -> impl Strategy<Value = Column> {
         (-2.0_f64..2.0, -2.0_f64..2.0, -2.0_f64..2.0).prop_map(|(slope, offset, constant)| Column {
@@ -422,6 +429,34 @@ mod tests {
                         let mut one = [0.0];
                         scorer.score_component(k, x, &mut one);
                         prop_assert!((one[0] - expected).abs() < 1e-11 * (1.0 + expected.abs()));
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn rows_with_scales_have_student_t_distributions((d, components, rows) in case(), dof in 1.0_f64..50.0) {
+            let n = rows.len() / d;
+            let spreads: Vec<Vec<f64>> =
+                (0..components.len()).map(|k| (0..d).map(|j| 0.1 + (k + 2 * j) as f64 / 9.0).collect()).collect();
+            for set in Instructions::available() {
+                let scorer = ColumnScorer::<f64>::with_instructions(set, Curve::Square, components.clone(), true);
+                let scorer = scorer.with_scales(dof, spreads.clone(), None);
+                let found = scores(&scorer, RowBlock::Dense(&rows), n);
+                for (row, x) in rows.chunks_exact(d).enumerate() {
+                    for (k, (component, spreads)) in components.iter().zip(&spreads).enumerate() {
+                        let (mut number, mut square, mut expected) = (0.0, 0.0, component.constant);
+                        let present = x.iter().zip(&component.columns).zip(spreads).filter(|((x, _), _)| !x.is_nan());
+                        for ((x, column), spread) in present {
+                            number += 1.0;
+                            square += spread + (column.slope * x + column.offset).powi(2);
+                            expected += column.constant;
+                        }
+                        let half = 0.5 * (dof + number);
+                        expected += ln_gamma(half) - ln_gamma(0.5 * dof) - 0.5 * number * (PI * dof).ln();
+                        expected -= half * (square / dof).ln_1p();
+                        let found = found[row * components.len() + k];
+                        prop_assert!((found - expected).abs() < 1e-11 * (1.0 + expected.abs()), "{set:?}");
                     }
                 }
             }

@@ -4,6 +4,8 @@
 mod bounds;
 mod by_row;
 mod codes;
+mod column_tail;
+mod column_terms;
 mod columns;
 mod drift;
 mod kernel;
@@ -19,7 +21,8 @@ mod sum;
 pub use bounds::PairBounds;
 pub use by_row::RowScorer;
 pub use codes::{CodeScorer, Codes};
-pub use columns::{Column, ColumnScorer, ColumnTerms, Curve};
+pub use column_terms::{Column, ColumnTerms};
+pub use columns::{ColumnScorer, Curve};
 pub use drift::Drift;
 pub use patterns::{PatternScorer, by_pattern, columns_of};
 pub use quadratic::QuadraticScorer;

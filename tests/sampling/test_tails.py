@@ -40,9 +40,16 @@ def partitions(n: int) -> list[tuple[int, ...]]:
     return found
 
 
+def likelihood(covariance: Any) -> sb.StudentT:
+    scale = [[SCALE]] if covariance == "full" else [SCALE]
+    values: dict[str, Any] = {"mean": [MEAN], "mean_precision": PRECISION, "dof": DOF, "scale": scale, "resolution": 0}
+    return sb.StudentT(TAIL, covariance=covariance, **values)
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
 @pytest.mark.parametrize("sampler", [sb.BlockedGibbs(truncation=25), sb.Slice()])
-def test_partitions_have_their_posterior(sampler: Any) -> None:
+def test_partitions_have_their_posterior(sampler: Any, covariance: str) -> None:
     alpha, all_of = 1.0, partitions(4)
     log_weights = []
     for labels in all_of:
@@ -50,8 +57,7 @@ def test_partitions_have_their_posterior(sampler: Any) -> None:
         prior = len(blocks) * np.log(alpha) + sum(float(gammaln(len(block))) for block in blocks)
         log_weights.append(prior + sum(log_evidence(block) for block in blocks))
     exact = np.exp(np.array(log_weights) - logsumexp(log_weights))
-    own = sb.StudentT(TAIL, mean=[MEAN], mean_precision=PRECISION, dof=DOF, scale=[[SCALE]], resolution=0)
-    model = sb.Mixture(own, process=sb.DirichletProcess(alpha))
+    model = sb.Mixture(likelihood(covariance), process=sb.DirichletProcess(alpha))
     trace = sb.sample(model, ROWS, sampler, draws=20_000, warmup=500, chains=4, seed=2, progress=False)
     drawn = np.asarray(trace.partitions).reshape(-1, 4)
     found = np.array([np.all(drawn == labels, axis=1) for labels in all_of])
@@ -62,8 +68,9 @@ def test_partitions_have_their_posterior(sampler: Any) -> None:
     np.testing.assert_array_less(np.abs(batches.mean(1) - exact), 5 * errors)
 
 
-def test_scales_follow_from_the_seed() -> None:
-    own = sb.StudentT(TAIL, mean=[MEAN], mean_precision=PRECISION, dof=DOF, scale=[[SCALE]], resolution=0)
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+def test_scales_follow_from_the_seed(covariance: str) -> None:
+    own = likelihood(covariance)
     runs = [
         sb.sample(
             sb.Mixture(own), ROWS, sb.Slice(), draws=20, warmup=5, chains=2, seed=4, threads=threads, progress=False

@@ -141,9 +141,13 @@ REFUSALS: dict[str, tuple[str, str]] = {
         "use --moves none, --schedule memoized or full",
     ),
     "missing": (
-        "fit rows.npy --out m --likelihood student-t --missing marginalize",
+        "fit rows.npy --out m --likelihood zero-mean-gaussian --missing marginalize",
         "use --likelihood bernoulli, categorical, diagonal-gaussian, gaussian, known-covariance-gaussian, "
-        "negative-binomial, poisson or spherical-gaussian, or data without missing values",
+        "negative-binomial, poisson, spherical-gaussian or student-t, or data without missing values",
+    ),
+    "word": (
+        "fit rows.npy --out m --likelihood student-t --covariance diag",
+        "'diag' is neither 'full', 'diagonal', numbers with commas between them nor the name of a data file",
     ),
     "of others": ("fit rows.npy --out m --likelihood zmg --mean 0,0", "--mean does not go with zero-mean-gaussian"),
     "size of a batch": ("fit rows.npy --out m --schedule stochastic", "needs --batch-size"),

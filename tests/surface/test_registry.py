@@ -29,6 +29,7 @@ TYPES: dict[str, Any] = {
     "pair": {tuple[float, float]},
     "vector": {ArrayLike},
     "matrix": {ArrayLike},
+    "vector or matrix": {ArrayLike},
     "integer": {int},
     "flag": {bool},
     "blocks": {Mapping[Any, Likelihood]},

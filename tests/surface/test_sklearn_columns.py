@@ -163,7 +163,7 @@ def test_missing_values_are_refused_with_what_to_do() -> None:
     holes = FRAME[["age", "visits"]].assign(age=FRAME["age"].where(FRAME.index != 4))
     estimators = {
         'use missing="marginalize"$': mixture(sb.DiagonalGaussian()),
-        'use missing="marginalize" and a likelihood such as': mixture("student_t"),
+        'use missing="marginalize" and a likelihood such as': mixture("zero_mean_gaussian"),
         "write 0 where nothing was counted$": mixture("multinomial"),
     }
     for hint, estimator in estimators.items():

@@ -92,6 +92,8 @@ class Numbers(click.ParamType):  # type: ignore[type-arg]
     """A number, numbers with commas between them, or the name of a data file with a vector or a matrix."""
 
     name = "numbers|file"
+    # What else is allowed, for messages.
+    _words: tuple[str, ...] = ()
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the number or the array; in a file, one row or one column is a vector."""
@@ -104,8 +106,22 @@ class Numbers(click.ParamType):  # type: ignore[type-arg]
         try:
             rows = read_values(value)
         except InvalidArgument:
-            self.fail(f"{value!r} is neither numbers with commas between them nor the name of a data file", param, ctx)
+            words = "".join(f"{word!r}, " for word in self._words)
+            found = f"{value!r} is neither {words}numbers with commas between them nor the name of a data file"
+            self.fail(found, param, ctx)
         return rows.ravel() if 1 in rows.shape and rows.size > 1 else rows
+
+
+class WordOrNumbers(Numbers):
+    """A word, or `Numbers`, for a parameter that is a word in one class and an array in another."""
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self._words = tuple(words)
+        self.name = "|".join([*self._words, Numbers.name])
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the word, the number or the array."""
+        return value if value in self._words else super().convert(value, param, ctx)
 
 
 class ColumnOrTotal(click.ParamType):  # type: ignore[type-arg]
@@ -228,7 +244,10 @@ def _initials(name: str) -> str | None:
 
 def _type(owned: list[tuple[type[Specification], "Field[Any]"]]) -> Any:
     # A parameter of several classes gets the type that accepts all their values: `Numbers` accepts numbers too.
-    kinds = {kind._entry["parameters"][field.name]["kind"] for kind, field in owned}
+    rules = [kind._entry["parameters"][field.name] for kind, field in owned]
+    kinds = {rule["kind"] for rule in rules}
+    if "word" in kinds and len(kinds) > 1:
+        return WordOrNumbers(dict.fromkeys(word for rule in rules for word in rule.get("words", ())))
     return next(type_ for known, type_ in _TYPES if kinds <= known)
 
 
@@ -239,7 +258,7 @@ _TYPES: tuple[tuple[set[str], Any], ...] = (
     ({"integer"}, click.INT),
     ({"column or total"}, ColumnOrTotal()),
     (_NUMBER, click.FLOAT),
-    (_NUMBER | {"pair", "number or vector", "number or matrix", "vector", "matrix"}, Numbers()),
+    (_NUMBER | {"pair", "number or vector", "number or matrix", "vector", "matrix", "vector or matrix"}, Numbers()),
 )
 
 

@@ -36,8 +36,8 @@ class Background(_OfMixtures):
     centre : array_like of shape (D,), optional
         The centre of :math:`p_0`, in the units of the data. Default: the mean of most rows.
     scale : float or array_like of shape (D,), optional
-        The scale of :math:`p_0` in each column, in its unit, positive. In a column half of the rows of the background are
-        within one scale of the centre. Default: the standard deviation of most rows.
+        The scale of :math:`p_0` in each column, in its unit, positive: in a column half of the rows of the background
+        are within one scale of the centre. Default: the standard deviation of most rows.
 
     Raises
     ------

@@ -142,27 +142,36 @@ class StudentT(Likelihood):
     .. math:: x \mid u, \mu, \Lambda \sim N(\mu, (u\Lambda)^{-1}), \quad u \sim \mathrm{Gamma}(f/2, f/2), \quad
               \mu \mid \Lambda \sim N(m_0, (\kappa_0\Lambda)^{-1}), \quad \Lambda \sim W(\nu_0, B_0^{-1})
 
+    With `covariance="diagonal"`, :math:`\Lambda` is diagonal, and each column has a base measure of this form in one
+    dimension. The columns of a row share its scale u.
+
     A row far from the centre of its component has a small scale u, and so little weight in its mean and covariance. One
     cluster with tails stays one component, where `Gaussian` needs two or three. A component has the covariance
     :math:`\Lambda^{-1}` times :math:`f / (f - 2)` if f > 2; `Fit` reports :math:`\Lambda^{-1}`.
 
     Samplers that move rows one by one, `CollapsedGibbs`, `SplitMerge` and `TreeGuided`, need a marginal likelihood in
-    closed form, which this model has not. Missing values, trees and the objectives "map" and "ml" are refused, too.
+    closed form, which this model has not. Trees and the objectives "map" and "ml" are refused, too. Missing values are
+    imputed if the covariance is full, and left out exactly if it is diagonal.
 
     Parameters
     ----------
     tail_dof : float, optional
         :math:`f`, the degrees of freedom of the tails, shared by all components, from 1 (Cauchy) to 1000 (hardly
         different from normal). Default: 4, then estimated between passes.
+    covariance : {"full", "diagonal"}, optional
+        "diagonal" for columns that are independent given the component and the scale of the row, as in
+        `DiagonalGaussian`: for many columns.
     mean : array_like of shape (D,), optional
         :math:`m_0`, in the units of the data. Default: the column means.
     mean_precision : float, optional
         :math:`\kappa_0 > 0`, the weight of the prior mean in rows. Default: 0.1.
     dof : float, optional
-        :math:`\nu_0 > D - 1`, the degrees of freedom of the Wishart distribution, at most 1e9. Default: D + 2.
-    scale : array_like of shape (D, D), optional
-        :math:`B_0`, symmetric positive definite, in squared units of the data, as for `Gaussian`. Default: cov + 1e-3
-        diag(cov), times dof / (D + 2), where cov is the weighted covariance of the data.
+        :math:`\nu_0 > D - 1`, the degrees of freedom of the Wishart distribution, at most 1e9; above 0 if the
+        covariance is diagonal. Default: D + 2, or 3 if it is diagonal.
+    scale : array_like of shape (D, D) or (D,), optional
+        :math:`B_0`, symmetric positive definite, in squared units of the data, as for `Gaussian`; one positive number
+        for each column if the covariance is diagonal. Default: cov + 1e-3 diag(cov), times dof / (D + 2), where cov is
+        the weighted covariance of the data; if it is diagonal, the variances of the columns times 1.001 dof / 3.
     resolution : float or array_like of shape (D,), optional
         Step to which the values of each column are rounded, in the units of the data, as for `Gaussian`; 0 for none.
     prior : {None, "rule"}, optional
@@ -188,11 +197,14 @@ class StudentT(Likelihood):
     --------
     >>> import stickbreak as sb
     >>> sb.StudentT(tail_dof=3)
-    StudentT(tail_dof=3.0)
+    StudentT(tail_dof=3.0, covariance='full')
+    >>> sb.StudentT(covariance="diagonal", scale=[1, 2])
+    StudentT(covariance='diagonal', scale=[1.0, 2.0])
     """
 
     tail_dof: float | None = None
     _: KW_ONLY
+    covariance: Literal["full", "diagonal"] = "full"
     mean: ArrayLike | None = None
     mean_precision: float | None = None
     dof: float | None = None

@@ -58,7 +58,9 @@ PARAMETERS: Mapping[str, Draw] = {
     "mean_precision": lambda rng, setting: rng.uniform(0.05, 2.0),
     "dof": lambda rng, setting: setting.dimension + rng.uniform(0.5, 4.0),
     "scale": lambda rng, setting: setting.spread**2 * positive_definite(rng, setting.dimension),
-    "covariance": lambda rng, setting: setting.spread**2 * positive_definite(rng, setting.dimension),
+    "KnownCovarianceGaussian.covariance": lambda rng, setting: (
+        setting.spread**2 * positive_definite(rng, setting.dimension)
+    ),
     "DiagonalGaussian.shape": lambda rng, setting: rng.uniform(0.5, 4.0),
     "DiagonalGaussian.rate": lambda rng, setting: setting.spread**2 * rng.uniform(0.3, 2.0, setting.dimension),
     "SphericalGaussian.shape": lambda rng, setting: rng.uniform(0.5, 4.0),
@@ -93,6 +95,13 @@ VARIANTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
     "SphericalGaussian": (
         {},
         {"base": "product", "mean_precision": lambda rng, setting: rng.uniform(0.05, 2.0) / setting.spread**2},
+    ),
+    "StudentT": (
+        {},
+        {
+            "covariance": "diagonal",
+            "scale": lambda rng, setting: setting.spread**2 * rng.uniform(0.6, 4.0, setting.dimension),
+        },
     ),
     "KnownCovarianceGaussian": (
         {},

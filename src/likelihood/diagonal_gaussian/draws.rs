@@ -11,6 +11,7 @@ use crate::likelihood::{
     ComponentStreams, Draw, ParameterDraws, ParameterSource, RowDraws, RowSource, gamma, normal_columns, row_by_row,
 };
 use crate::parallel::try_map;
+use crate::rng::Generator;
 use crate::scoring::{Column, ColumnScorer, ColumnTerms, Curve, Scorer};
 use crate::suffstats::Sufficient;
 
@@ -36,6 +37,22 @@ impl RowDraws for DiagonalGaussian {
                 *to = centre + generator.sample::<f64, _>(StandardNormal) * (spread / precision).sqrt();
             }
         }))
+    }
+}
+
+impl DiagonalGaussian {
+    /// A drawn mean, relative to the origin, and precision of each column.
+    pub(in crate::likelihood) fn drawn(
+        &self,
+        component: Sufficient<'_>,
+        generator: &mut Generator,
+    ) -> Result<Vec<(f64, f64)>> {
+        let column = |posterior: NormalGamma| {
+            let precision = gamma::distribution(posterior.shape, posterior.rate)?.sample(generator);
+            let normal: f64 = generator.sample(StandardNormal);
+            Ok((posterior.mean + normal / (posterior.kappa * precision).sqrt(), precision))
+        };
+        self.posterior(component).into_iter().map(column).collect()
     }
 }
 
@@ -69,15 +86,10 @@ impl ParameterDraws for DiagonalGaussian {
         draws: ComponentStreams<'_>,
     ) -> Result<Box<dyn Scorer<f64>>> {
         let packed = try_map(components.len(), |k| {
-            let mut generator = draws.of(k)?;
-            let column = |posterior: NormalGamma| {
-                let precision = gamma::distribution(posterior.shape, posterior.rate)?.sample(&mut generator);
-                let normal: f64 = generator.sample(StandardNormal);
-                let mean = posterior.mean + normal / (posterior.kappa * precision).sqrt();
-                Ok(Column::square(precision, mean, 0.5 * (precision / (2.0 * PI)).ln()))
-            };
-            let columns: Result<Vec<_>> = self.posterior(components[k]).into_iter().map(column).collect();
-            Ok(ColumnTerms { constant: log_weights[k], columns: columns.map_err(|error| error.of_component(k))? })
+            let drawn = self.drawn(components[k], &mut draws.of(k)?).map_err(|error| error.of_component(k))?;
+            let column =
+                |(mean, precision): (f64, f64)| Column::square(precision, mean, 0.5 * (precision / (2.0 * PI)).ln());
+            Ok(ColumnTerms { constant: log_weights[k], columns: drawn.into_iter().map(column).collect() })
         })?;
         Ok(Box::new(ColumnScorer::new(Curve::Square, packed, self.frame.missing)))
     }

@@ -1,8 +1,8 @@
 //! Estimation of the normal-gamma base measures of independent columns by evidence (mathematics 10.3).
 
 use crate::error::Result;
-use crate::likelihood::FromParameters;
-use crate::likelihood::diagonal_gaussian::{DiagonalGaussian, NormalGamma};
+use crate::likelihood::diagonal_gaussian::DiagonalGaussian;
+use crate::likelihood::diagonal_gaussian::normal_gamma::{ColumnSums, NormalGamma};
 use crate::likelihood::evidence::{Caution, Evidence, Given, Loosening};
 use crate::likelihood::gamma_evidence::{
     GammaMoments, dual_rate, expected_excess, gamma_divergence, least_rate, shape,
@@ -14,16 +14,14 @@ use crate::suffstats::Sufficient;
 /// Columns of a component with at most this many rows are ignored.
 const LEAST_COUNT: f64 = 1e-6;
 
-/// Posteriors of the columns that have values, each with its column and its number of rows.
+/// Posteriors of the columns that have values, each with its column and its sums.
 fn columns<'a>(
     model: &'a DiagonalGaussian,
     occupied: &'a [Sufficient<'a>],
-) -> impl Iterator<Item = (usize, f64, NormalGamma)> + 'a {
+) -> impl Iterator<Item = (usize, ColumnSums, NormalGamma)> + 'a {
     occupied.iter().flat_map(move |component| {
         let columns = model.sums(*component).zip(model.posterior(*component)).enumerate();
-        columns
-            .filter(|(_, (sums, _))| sums.count > LEAST_COUNT)
-            .map(|(j, (sums, posterior))| (j, sums.count, posterior))
+        columns.filter(|(_, (sums, _))| sums.rows > LEAST_COUNT).map(|(j, (sums, posterior))| (j, sums, posterior))
     })
 }
 
@@ -33,7 +31,7 @@ impl Evidence for DiagonalGaussian {
     }
 
     fn divergence_of(&self, start: &Parameters) -> Result<f64> {
-        let start = Self::build(start, self.frame().clone())?;
+        let start = self.rebuilt(start)?;
         let columns = start.prior().iter().zip(self.prior());
         Ok(columns
             .map(|(start, now)| {
@@ -46,25 +44,26 @@ impl Evidence for DiagonalGaussian {
 
     fn estimate(&self, given: &Given<'_>) -> Result<Parameters> {
         let (occupied, mut found) = (given.occupied(), given.parameters.clone());
-        let start = Self::build(given.start, self.frame().clone())?;
-        let mut model = Self::build(&found, self.frame().clone())?;
+        let start = self.rebuilt(given.start)?;
+        let mut model = self.rebuilt(&found)?;
         let (Some(first), Some(now)) = (start.prior().first(), self.prior().first()) else { return Ok(found) };
         if occupied.is_empty() {
             return Ok(found);
         }
         if given.is_free("mean_precision") {
-            let term = |(j, n, posterior): (usize, f64, NormalGamma)| {
-                let prior = model.prior()[j];
+            let term = |(j, sums, posterior): (usize, ColumnSums, NormalGamma)| {
+                let (n, prior) = (sums.mass, model.prior()[j]);
                 let t = prior.kappa * n / (prior.kappa + n);
                 let distance = (posterior.kappa / n * (posterior.mean - prior.mean)).powi(2);
                 // The scatter alone: subtracts from the rate the contribution of the mean's distance.
                 let curve = distance / (2.0 * posterior.rate - t * distance).max(f64::MIN_POSITIVE);
                 MeanTerm { n, columns: 1.0, slope: 2.0 * posterior.shape * curve, curve }
             };
-            let terms: Vec<MeanTerm> = columns(&model, &occupied).map(term).collect();
+            let known = columns(&model, &occupied).filter(|(_, sums, _)| sums.mass > LEAST_COUNT);
+            let terms: Vec<MeanTerm> = known.map(term).collect();
             let precision = mean_precision(now.kappa, first.kappa, start.prior().len() as f64, &terms);
             found = found.with([("mean_precision", Value::Number(precision))]);
-            model = Self::build(&found, self.frame().clone())?;
+            model = self.rebuilt(&found)?;
         }
         let (rate_is_free, shape_is_free) = (given.is_free("rate"), given.is_free("shape"));
         if !rate_is_free && !shape_is_free {
@@ -72,7 +71,7 @@ impl Evidence for DiagonalGaussian {
         }
         if rate_is_free {
             found = found.with([("rate", vector(dual_rates(&model, &occupied, start.prior())))]);
-            model = Self::build(&found, self.frame().clone())?;
+            model = self.rebuilt(&found)?;
         }
         let mut moments: Vec<GammaMoments> =
             start.prior().iter().map(|prior| GammaMoments::of_start(prior.shape, prior.rate)).collect();
@@ -91,7 +90,7 @@ impl Evidence for DiagonalGaussian {
     }
 
     fn loose(&self, given: &Given<'_>, by: Loosening<'_>) -> Result<Option<Parameters>> {
-        let start = Self::build(given.start, self.frame().clone())?;
+        let start = self.rebuilt(given.start)?;
         let (Some(first), Some(now)) = (start.prior().first(), self.prior().first()) else { return Ok(None) };
         if !given.is_free("rate") {
             return Ok(None);
@@ -121,9 +120,9 @@ fn dual_rates(model: &DiagonalGaussian, occupied: &[Sufficient<'_>], start: &[No
     let prior = model.prior();
     // By column: number of rows, number of components, and sum 2 a (b_0 - b_0^2 / b).
     let mut sums = vec![(0.0, 0.0, 0.0); prior.len()];
-    for (j, n, posterior) in columns(model, occupied) {
+    for (j, of_column, posterior) in columns(model, occupied) {
         let rate = prior[j].rate;
-        sums[j].0 += n;
+        sums[j].0 += of_column.rows;
         sums[j].1 += 1.0;
         sums[j].2 += 2.0 * posterior.shape * rate * (posterior.rate - rate) / posterior.rate;
     }

@@ -5,7 +5,7 @@ use crate::likelihood::Frame;
 use crate::likelihood::evidence::{Caution, Evidence, GUARD, Given, Loosening, dual_root, maximum_at};
 use crate::likelihood::mean_evidence::{MeanTerm, mean_precision};
 use crate::likelihood::ridge::FLOOR;
-use crate::likelihood::wishart::model::{NormalWishartModel, mass, n_rows};
+use crate::likelihood::wishart::model::{NormalWishartModel, mass, n_rows, with_values};
 use crate::likelihood::wishart::normal_wishart::NormalWishart;
 use crate::linalg::{
     add_gram_of_lower, cholesky, log_determinant_from_cholesky, mirror, multiply, symmetric_eigen, transposed,
@@ -194,7 +194,8 @@ impl<M: NormalWishartModel> Evidence for M {
             return Ok(found);
         }
         if let Some(tail) = self.tail().filter(|_| given.is_free(TAIL_DOF)) {
-            found = found.with([(TAIL_DOF, Value::Number(tail.estimate(&occupied)))]);
+            let seen: Vec<_> = occupied.iter().map(|component| with_values(self, *component)).collect();
+            found = found.with([(TAIL_DOF, Value::Number(tail.estimate(&seen)))]);
         }
         let start = rebuilt(self, given.start)?;
         let mut model = rebuilt(self, &found)?;

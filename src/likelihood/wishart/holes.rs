@@ -1,31 +1,24 @@
 //! Missing values under a full covariance: `q(x_m | z = k) = N(x, V)` for the missing columns m of a row, given its
 //! present columns o and the component (mathematics 1.7.1).
 
-use std::f64::consts::{LN_2, PI};
+use std::borrow::Cow;
+use std::f64::consts::PI;
 
 use crate::data::RowBlock;
-use crate::error::Result;
-use crate::likelihood::Density;
 use crate::likelihood::wishart::normal_wishart::NormalWishart;
 use crate::linalg::{add_gram_of_lower, add_moments, cholesky, invert_lower, mirror};
-use crate::parallel::{map, map_all};
-use crate::scoring::{Completing, Incomplete, Link, PatternScorer, Quadratic, Scorer, by_pattern, columns_of};
-use crate::simd::{Lines, Scalar};
-use crate::special::multivariate_digamma;
+use crate::scoring::{Completing, Incomplete, by_pattern, columns_of};
+use crate::simd::Lines;
 use crate::suffstats::Sufficient;
 
 /// Number of statistics besides the moments: `sum r {|m| (ln 2 pi + 1) + ln |V|} / 2`, and the number of rows with a
 /// value. Rows without any, which may have one in a column that the model does not see, have no part in a component.
 pub const N_FILLS: usize = 2;
 
-/// The statistic of the fills of a component.
-pub fn statistic_of_fills(component: Sufficient<'_>) -> f64 {
-    component.statistics[component.statistics.len() - N_FILLS]
-}
-
-/// The number of rows of a component that have a value, zero if only rounding is left of it.
-pub fn rows_with_values(component: Sufficient<'_>) -> f64 {
-    let n = component.statistics[component.statistics.len() - 1];
+/// The number of rows of a component that have a value, zero if only rounding is left of it. `first`: the index of the
+/// first statistic of fills.
+pub fn rows_with_values(component: Sufficient<'_>, first: usize) -> f64 {
+    let n = component.statistics[first + 1];
     if n > ROUNDING * component.count { n } else { 0.0 }
 }
 
@@ -33,7 +26,7 @@ pub fn rows_with_values(component: Sufficient<'_>) -> f64 {
 const ROUNDING: f64 = 1e-12;
 
 /// A symmetric matrix restricted to some rows and columns.
-fn part(d: usize, matrix: &[f64], rows: &[usize], columns: &[usize]) -> Vec<f64> {
+pub fn part(d: usize, matrix: &[f64], rows: &[usize], columns: &[usize]) -> Vec<f64> {
     columns.iter().flat_map(|&j| rows.iter().map(move |&i| matrix[j * d + i])).collect()
 }
 
@@ -48,61 +41,6 @@ impl NormalWishart {
     }
 }
 
-/// A posterior, or a point estimate, of which some columns are wanted.
-struct Whole {
-    distribution: NormalWishart,
-    /// The factor of B^-1 in the precision of a point estimate.
-    times: f64,
-    /// B, (D, D).
-    scale: Vec<f64>,
-    /// The diagonal of B^-1.
-    precisions: Vec<f64>,
-    /// `psi_D(nu / 2) + D ln 2 - D / kappa`, nats.
-    constant: f64,
-}
-
-impl Whole {
-    fn new((distribution, times): (NormalWishart, f64)) -> Self {
-        let d = distribution.dimension();
-        let precisions = distribution.inverse().into_iter().step_by(d + 1).collect();
-        let constant = multivariate_digamma(d, 0.5 * distribution.dof) + d as f64 * (LN_2 - distribution.inverse_kappa);
-        Self { times, scale: distribution.scale(), precisions, constant, distribution }
-    }
-
-    /// The distribution of the covariance of some columns and of their mean: nu less the other columns, and a block of
-    /// B.
-    ///
-    /// # Errors
-    /// [`crate::Error::Numerical`] where the block has no Cholesky factor.
-    fn of_columns(&self, columns: &[usize]) -> Result<NormalWishart> {
-        let NormalWishart { dof, inverse_kappa, mean, .. } = &self.distribution;
-        let block = part(mean.len(), &self.scale, columns, columns);
-        let lost = (mean.len() - columns.len()) as f64;
-        NormalWishart::new(dof - lost, *inverse_kappa, columns.iter().map(|&column| mean[column]).collect(), block)
-    }
-
-    /// `log int exp E log p(x) dx_m + log_weight` as a function of the present columns. `variances`: those of rounding,
-    /// by column (empty if none).
-    ///
-    /// # Errors
-    /// As [`Whole::of_columns`].
-    fn expected(&self, columns: &[usize], variances: &[f64], log_weight: f64) -> Result<Quadratic> {
-        let (dof, own) = (self.distribution.dof, self.of_columns(columns)?);
-        let of_column = |&column: &usize| self.precisions[column] * variances.get(column).unwrap_or(&0.0);
-        let rounding: f64 = columns.iter().map(of_column).sum();
-        let (all, n) = (self.distribution.dimension() as f64, columns.len() as f64);
-        let of_columns = (all - n) * dof.ln() + own.log_determinant + n * (2.0 * PI).ln();
-        let sums = self.constant - of_columns - dof * rounding;
-        Ok(Quadratic {
-            factor: own.inverse_factor(),
-            scale: dof.sqrt(),
-            centre: own.mean,
-            constant: 0.5 * sums + log_weight,
-            link: Link::Gaussian,
-        })
-    }
-}
-
 /// What fills missing values under a component.
 #[derive(Debug)]
 pub struct Fill {
@@ -112,6 +50,24 @@ pub struct Fill {
     precision: Vec<f64>,
     /// The variance of rounding of each column; empty if rows are not rounded.
     variances: Vec<f64>,
+}
+
+/// The missing values of the rows of a pattern.
+pub struct Filling {
+    /// The rows.
+    pub list: Vec<usize>,
+    missing: Vec<usize>,
+    /// V, (n, n).
+    covariance: Vec<f64>,
+    /// The statistic of the fill of one row.
+    pub statistic: f64,
+}
+
+impl Filling {
+    /// Number of missing values of a row.
+    pub fn n(&self) -> usize {
+        self.missing.len()
+    }
 }
 
 /// Fills missing values under components.
@@ -129,41 +85,53 @@ impl Fill {
         let d = self.mean.len();
         let (moments, fills) = statistics.split_at_mut(statistics.len() - N_FILLS);
         let (sums, packed) = moments.split_at_mut(d);
+        let (filled, fillings, without_values) = self.fill_all(rows);
+        let weights = weights_of_others(weights, &without_values);
         fills[1] += weights.iter().sum::<f64>();
-        if !rows.iter().any(|value| value.is_nan()) {
-            return add_moments(rows, weights, d, sums, packed, space);
-        }
-        let (mut filled, mut weights) = (rows.to_vec(), weights.to_vec());
-        for (pattern, list) in by_pattern(rows, d) {
-            let present = columns_of(&pattern, d);
-            let weight: f64 = list.iter().map(|&row| weights[row]).sum();
-            if present.is_empty() {
-                fills[1] -= weight;
-                for &row in &list {
-                    filled[row * d..][..d].fill(0.0);
-                    weights[row] = 0.0;
-                }
-            } else if present.len() < d {
-                fills[0] += self.fill(&present, &list, &mut filled, weight, packed);
-            }
+        for filling in fillings {
+            let weight: f64 = filling.list.iter().map(|&row| weights[row]).sum();
+            self.add_covariance(&filling, weight, weight, packed);
+            fills[0] += weight * filling.statistic;
         }
         add_moments(&filled, &weights, d, sums, packed, space);
     }
 
-    /// Fills the missing columns of listed rows with their means, `m_m - P_mm^-1 P_mo (x_o - m_o)`, and adds `weight`
-    /// times their covariance `V = P_mm^-1 / nu` to the squares. Returns `weight` times the statistic of the fill.
-    fn fill(&self, present: &[usize], list: &[usize], filled: &mut [f64], weight: f64, packed: &mut [f64]) -> f64 {
+    /// Rows with their missing values replaced by their means, what is known of these, and the rows without any value,
+    /// in whose place are zeros.
+    pub fn fill_all<'a>(&self, rows: &'a [f64]) -> (Cow<'a, [f64]>, Vec<Filling>, Vec<usize>) {
+        let d = self.mean.len();
+        if !rows.iter().any(|value| value.is_nan()) {
+            return (Cow::Borrowed(rows), Vec::new(), Vec::new());
+        }
+        let (mut filled, mut all, mut without_values) = (rows.to_vec(), Vec::new(), Vec::new());
+        for (pattern, list) in by_pattern(rows, d) {
+            let present = columns_of(&pattern, d);
+            if present.is_empty() {
+                for &row in &list {
+                    filled[row * d..][..d].fill(0.0);
+                }
+                without_values = list;
+            } else if present.len() < d {
+                all.push(self.fill(&present, list, &mut filled));
+            }
+        }
+        (Cow::Owned(filled), all, without_values)
+    }
+
+    /// Fills the missing columns of listed rows with their means, `m_m - P_mm^-1 P_mo (x_o - m_o)`; their covariance is
+    /// `V = P_mm^-1 / nu`.
+    fn fill(&self, present: &[usize], list: Vec<usize>, filled: &mut [f64]) -> Filling {
         let d = self.mean.len();
         let missing: Vec<usize> = (0..d).filter(|column| !present.contains(column)).collect();
         let n = missing.len();
+        let mut covariance = vec![0.0; n * n];
         let mut factor = part(d, &self.precision, &missing, &missing);
         if cholesky(n, &mut factor).is_err() {
             // Reported as an error of the component later.
-            return f64::NAN;
+            return Filling { list, missing, covariance, statistic: f64::NAN };
         }
         let mut inverse = vec![0.0; n * n];
         invert_lower(n, &factor, &mut inverse);
-        let mut covariance = vec![0.0; n * n];
         add_gram_of_lower(n, &inverse, 1.0, &mut covariance);
         mirror(n, &mut covariance);
         // G = -P_mm^-1 P_mo, one column for each present one.
@@ -171,25 +139,54 @@ impl Fill {
         let product = |column: &[f64], i: usize| -> f64 { (0..n).map(|j| covariance[j * n + i] * column[j]).sum() };
         let slopes: Vec<f64> =
             across.chunks_exact(n).flat_map(|column| (0..n).map(move |i| -product(column, i))).collect();
-        for &row in list {
+        for &row in &list {
             let row = &mut filled[row * d..][..d];
             for (i, &column) in missing.iter().enumerate() {
                 let shift = |(j, &from): (usize, &usize)| slopes[j * n + i] * (row[from] - self.mean[from]);
                 row[column] = self.mean[column] + present.iter().enumerate().map(shift).sum::<f64>();
             }
         }
-        for (j, &to) in missing.iter().enumerate() {
-            let first = to * d - to * (to + 1) / 2;
-            for (i, &from) in missing.iter().enumerate().skip(j) {
-                packed[first + from] += weight * covariance[j * n + i] / self.dof;
-            }
-            // A posterior counts the rounding of every row, but missing values are not rounded.
-            packed[first + to] -= weight * self.variances.get(to).unwrap_or(&0.0);
+        for value in &mut covariance {
+            *value /= self.dof;
         }
         let log_determinant = -2.0 * factor.iter().step_by(n + 1).map(|pivot| pivot.ln()).sum::<f64>();
         let log_volume = log_determinant - n as f64 * self.dof.ln();
-        0.5 * weight * (n as f64 * ((2.0 * PI).ln() + 1.0) + log_volume)
+        let statistic = 0.5 * (n as f64 * ((2.0 * PI).ln() + 1.0) + log_volume);
+        Filling { list, missing, covariance, statistic }
     }
+
+    /// Adds the covariance of missing values to packed squares, for rows of this weight. `mass`: the same, each row as
+    /// often as its scale. The squares of a missing value are scaled, and its covariance is divided by the scale.
+    pub fn add_covariance(&self, filling: &Filling, weight: f64, mass: f64, packed: &mut [f64]) {
+        let (d, n) = (self.mean.len(), filling.n());
+        for (j, &to) in filling.missing.iter().enumerate() {
+            let first = to * d - to * (to + 1) / 2;
+            for (i, &from) in filling.missing.iter().enumerate().skip(j) {
+                packed[first + from] += weight * filling.covariance[j * n + i];
+            }
+            // A posterior counts the rounding of every row, but missing values are not rounded.
+            packed[first + to] -= mass * self.variances.get(to).unwrap_or(&0.0);
+        }
+    }
+
+    /// The expected square of the rounding of missing values, in the metric of the expected precision.
+    pub fn rounding(&self, filling: &Filling) -> f64 {
+        let d = self.mean.len();
+        let of = |&column: &usize| self.precision[column * (d + 1)] * self.variances.get(column).unwrap_or(&0.0);
+        self.dof * filling.missing.iter().map(of).sum::<f64>()
+    }
+}
+
+/// Weights of rows, zero for the listed ones.
+pub fn weights_of_others<'a>(weights: &'a [f64], list: &[usize]) -> Cow<'a, [f64]> {
+    if list.is_empty() {
+        return Cow::Borrowed(weights);
+    }
+    let mut weights = weights.to_vec();
+    for &row in list {
+        weights[row] = 0.0;
+    }
+    Cow::Owned(weights)
 }
 
 impl Completing for Fills {
@@ -198,39 +195,4 @@ impl Completing for Fills {
         let RowBlock::Dense(values) = values else { return };
         self.0[component].accumulate(values, weights, statistics, space);
     }
-}
-
-/// Packs densities of the present columns of rows: those of posteriors, or of point estimates, whose factors of B^-1 in
-/// the precision come with them.
-pub fn scorer_of_patterns<F: Scalar>(
-    components: Vec<(NormalWishart, f64)>,
-    rounding: &[f64],
-    log_weights: &[f64],
-    density: Density,
-) -> Box<dyn Scorer<F>> {
-    let (d, k, weights) =
-        (components.first().map_or(0, |one| one.0.dimension()), components.len(), log_weights.to_vec());
-    let variances: Vec<f64> = rounding.iter().step_by(d + 1).copied().collect();
-    let completing = matches!(density, Density::Expected(_)).then(|| {
-        let fills = map(k, |k| Fill::new(&components[k].0, rounding));
-        Box::new(Fills(fills)) as Box<dyn Completing>
-    });
-    let components: Vec<Whole> = map_all(components, Whole::new);
-    let of_pattern = move |columns: &[usize]| {
-        let of = |(whole, weight): (&Whole, &f64)| match density {
-            Density::Predictive => Ok(whole.of_columns(columns)?.predictive(*weight)),
-            Density::PlugIn(_) => Ok(whole.of_columns(columns)?.at_precision(whole.times, &[], *weight)),
-            _ => whole.expected(columns, &variances, *weight),
-        };
-        // A block of a matrix with a Cholesky factor has one; NaN is reported as an error later.
-        let failed = || Quadratic {
-            factor: vec![0.0; columns.len().pow(2)],
-            scale: 1.0,
-            centre: vec![0.0; columns.len()],
-            constant: f64::NAN,
-            link: Link::Gaussian,
-        };
-        components.iter().zip(&weights).map(|pair| of(pair).unwrap_or_else(|_| failed())).collect()
-    };
-    Box::new(PatternScorer::new(d, log_weights, of_pattern, completing))
 }

@@ -2,9 +2,9 @@
 //! (mathematics 6.2).
 
 use crate::error::Result;
-use crate::laws::Law;
+use crate::likelihood::imputation::{moments_given, source_given};
 use crate::likelihood::wishart::model::NormalWishartModel;
-use crate::likelihood::{Imputation, Laws, RowSource, row_by_row};
+use crate::likelihood::{Imputation, Laws, RowSource};
 use crate::suffstats::Sufficient;
 
 /// Moments of the missing values of a row, from the predictive distribution given the others.
@@ -15,43 +15,10 @@ impl<M: NormalWishartModel> Imputation for M {
     }
 
     fn moments_given(&self, component: Sufficient<'_>, row: &[f64]) -> Result<Option<(Vec<f64>, Vec<f64>)>> {
-        let Some((missing, law)) = law_given(self, component, row)? else { return Ok(None) };
-        let origin = NormalWishartModel::origin(self);
-        let mut means: Vec<f64> = row.iter().zip(origin).map(|(x, o)| x + o).collect();
-        let mut variances = vec![0.0; row.len()];
-        let covariance = law.covariance();
-        for (index, (&column, mean)) in missing.iter().zip(law.mean()).enumerate() {
-            (means[column], variances[column]) = (mean, covariance[index * (missing.len() + 1)]);
-        }
-        Ok(Some((means, variances)))
+        moments_given(self, NormalWishartModel::origin(self), component, row)
     }
 
     fn source_given(&self, component: Sufficient<'_>, row: &[f64]) -> Result<Option<RowSource<'_>>> {
-        let Some((missing, law)) = law_given(self, component, row)? else { return Ok(None) };
-        let d = row.len();
-        let present: Vec<f64> = row.iter().zip(NormalWishartModel::origin(self)).map(|(x, o)| x + o).collect();
-        Ok(Some(row_by_row(d, move |row, generator| {
-            row.copy_from_slice(&present);
-            let mut drawn = vec![f64::NAN; missing.len()];
-            if law.draw(&mut drawn, generator).is_ok() {
-                missing.iter().zip(drawn).for_each(|(&column, value)| row[column] = value);
-            }
-        })))
+        source_given(self, NormalWishartModel::origin(self), component, row)
     }
-}
-
-/// The missing columns of a row, if it has some and others, and their distribution given these.
-fn law_given<M: NormalWishartModel>(
-    model: &M,
-    component: Sufficient<'_>,
-    row: &[f64],
-) -> Result<Option<(Vec<usize>, Law)>> {
-    let (missing, present): (Vec<usize>, Vec<usize>) = (0..row.len()).partition(|&column| row[column].is_nan());
-    if missing.is_empty() || present.is_empty() {
-        return Ok(None);
-    }
-    let origin = NormalWishartModel::origin(model);
-    let values: Vec<f64> = present.iter().map(|&column| row[column] + origin[column]).collect();
-    let (_, law) = model.law(component, None)?.conditional(&missing, &present, &values)?;
-    Ok(Some((missing, law)))
 }

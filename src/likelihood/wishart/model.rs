@@ -9,8 +9,9 @@ use crate::error::{Error, Result};
 use crate::laws::Law;
 use crate::likelihood::ridge::{LEAST_SHARE, RIDGE};
 use crate::likelihood::wishart::constants::Constants;
-use crate::likelihood::wishart::holes::{Fill, N_FILLS, rows_with_values, scorer_of_patterns, statistic_of_fills};
+use crate::likelihood::wishart::holes::{Fill, N_FILLS, rows_with_values};
 use crate::likelihood::wishart::normal_wishart::NormalWishart;
+use crate::likelihood::wishart::patterns::scorer_of_patterns;
 use crate::likelihood::wishart::tail::{HeavyTail, N_SCALES, ScaleSums, TailScorer};
 use crate::likelihood::{
     AtPoint, ComponentStreams, Conjugate, Density, Draw, Estimate, Evidence, FromParameters, Imputation, Laws,
@@ -58,7 +59,12 @@ pub trait NormalWishartModel: FromParameters + std::fmt::Debug + Send + Sync {
 
 /// Number of rows of a component that have a value.
 pub fn n_rows<M: NormalWishartModel>(model: &M, component: Sufficient<'_>) -> f64 {
-    if model.fill().is_some() { rows_with_values(component) } else { component.count }
+    if model.fill().is_some() { rows_with_values(component, model.squares().end) } else { component.count }
+}
+
+/// The rows of a component that have a value.
+pub fn with_values<'a, M: NormalWishartModel>(model: &M, component: Sufficient<'a>) -> Sufficient<'a> {
+    Sufficient { count: n_rows(model, component), ..component }
 }
 
 /// Number of rows of a component by which its mean becomes certain: of rows with tails, the sum of their scales.
@@ -86,8 +92,8 @@ pub fn scales(posteriors: &[NormalWishart]) -> Value {
 
 /// What the scales of the rows of a component contribute to the bound, nats.
 fn contribution<M: NormalWishartModel>(model: &M, component: Sufficient<'_>) -> f64 {
-    let of_fills = model.fill().map_or(0.0, |_| statistic_of_fills(component));
-    of_fills + model.tail().map_or(0.0, |tail| tail.contribution(component))
+    let of_fills = model.fill().map_or(0.0, |_| component.statistics[model.squares().end]);
+    of_fills + model.tail().map_or(0.0, |tail| tail.contribution(with_values(model, component)))
 }
 
 /// A point estimate: the distribution with its mean and matrix B, the factor of B^-1 in its precision, and a variance
@@ -178,7 +184,7 @@ impl<M: NormalWishartModel> Conjugate for M {
 
     fn accumulate(&self, rows: RowBlock<'_, f64>, weights: &[f64], statistics: &mut [f64], space: &mut Lines<f64>) {
         if let Some(tail) = self.tail() {
-            return tail.accumulate_alone(rows, weights, statistics, space);
+            return tail.accumulate_alone(self.fill(), rows.dense(), weights, statistics, space);
         }
         if let Some(fill) = self.fill() {
             return fill.accumulate(rows.dense(), weights, statistics, space);
@@ -278,15 +284,12 @@ impl<F: Scalar, M: NormalWishartModel> Scores<F> for M {
                 };
                 of.map_err(|error| error.of_component(k))
             })?;
-            return Ok(scorer_of_patterns(ready, self.rounding(), log_weights, density));
+            return Ok(scorer_of_patterns(ready, self.tail(), self.rounding(), log_weights, density));
         }
         if let (Some(tail), Density::Expected(Objective::Variational)) = (self.tail(), density) {
             let packed = try_map(components.len(), |k| {
-                let of = self.posterior(components[k]).map(|posterior| {
-                    let (d, squares) = (posterior.dimension() as f64, posterior.cost_of_squares(self.rounding()));
-                    let spread = d * posterior.inverse_kappa + 2.0 * squares;
-                    (tail.of_normal(posterior.expected(log_weights[k] - squares), spread), spread)
-                });
+                let posterior = self.posterior(components[k]);
+                let of = posterior.map(|posterior| tail.of_posterior(&posterior, self.rounding(), log_weights[k]));
                 of.map_err(|error| error.of_component(k))
             })?;
             return Ok(Box::new(TailScorer::new(tail.clone(), packed)));

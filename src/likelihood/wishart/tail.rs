@@ -8,12 +8,13 @@ use std::sync::Arc;
 use pulp::{Simd, WithSimd};
 use rand_distr::{Distribution, Gamma};
 
-use crate::data::RowBlock;
 use crate::error::{Error, Result};
 use crate::laws::{Elliptical, Law, ScaledLaw};
 use crate::likelihood::evidence::maximum_at;
+use crate::likelihood::row_scale::{ExpectedScales, ScaleOfRow};
+use crate::likelihood::wishart::holes::{Fill, N_FILLS, weights_of_others};
 use crate::likelihood::wishart::normal_wishart::NormalWishart;
-use crate::linalg::add_moments;
+use crate::linalg::{add_moments, packed_len};
 use crate::registry::Range;
 use crate::responsibilities::TopL;
 use crate::rng::{Purpose, stream};
@@ -101,6 +102,14 @@ impl HeavyTail {
         }
     }
 
+    /// E log p(x) + `log_weight` of a posterior as the log weight of rows with tails, and the part of `E nu |x - mu|^2`
+    /// that does not depend on the row.
+    pub fn of_posterior(&self, posterior: &NormalWishart, rounding: &[f64], log_weight: f64) -> (Quadratic, f64) {
+        let squares = posterior.cost_of_squares(rounding);
+        let spread = posterior.dimension() as f64 * posterior.inverse_kappa + 2.0 * squares;
+        (self.of_normal(posterior.expected(log_weight - squares), spread), spread)
+    }
+
     /// Q(f): what the scales of a component's rows contribute to the bound, nats.
     pub fn contribution(&self, component: Sufficient<'_>) -> f64 {
         let ScaleSums { mass, log, rest } = ScaleSums::of(component);
@@ -125,37 +134,78 @@ impl HeavyTail {
         if value(far) >= value(self.dof) { far } else { best }
     }
 
-    /// Adds up statistics of rows without a component: their scales have the distribution that they have before any
-    /// row is seen, which is a valid though loose choice.
+    /// Adds up statistics of rows without a component: their scales have the distribution that they have before any row
+    /// is seen, which is a valid though loose choice. `fill` fills missing values.
     pub fn accumulate_alone(
         &self,
-        rows: RowBlock<'_, f64>,
+        fill: Option<&Fill>,
+        rows: &[f64],
         weights: &[f64],
         statistics: &mut [f64],
         space: &mut Lines<f64>,
     ) {
         let half = 0.5 * self.dof;
-        let (log, entropy) =
-            (digamma(half) - half.ln(), half - half.ln() + ln_gamma(half) + (1.0 - half) * digamma(half));
-        self.add(rows, weights, statistics, space);
-        let mass: f64 = weights.iter().sum();
-        let sums = statistics.last_chunk_mut::<N_SCALES>().expect("statistics of scales");
-        sums[0] += mass;
-        sums[1] += mass * log;
-        sums[2] += mass * (entropy + (0.5 * self.columns as f64 - 1.0) * log);
+        let scale = |n: usize| ExpectedScales::new(half, n).at(half);
+        let Some(fill) = fill else {
+            let mass: f64 = weights.iter().sum();
+            let ScaleOfRow { value, log, rest } = scale(self.columns);
+            self.add(rows, weights, statistics, space);
+            let sums = statistics.last_chunk_mut::<N_SCALES>().expect("statistics of scales");
+            [mass * value, mass * log, mass * rest].iter().zip(sums).for_each(|(term, sum)| *sum += term);
+            return;
+        };
+        let by_number: Vec<ScaleOfRow> = (0..=self.columns).map(scale).collect();
+        self.add_filled(fill, rows, weights, statistics, space, |_, seen| {
+            seen.iter().map(|&(n, _)| by_number[n]).collect()
+        });
     }
 
-    /// Adds the weighted moments of rows.
-    fn add(&self, rows: RowBlock<'_, f64>, weights: &[f64], statistics: &mut [f64], space: &mut Lines<f64>) {
+    /// Adds the weighted moments of complete rows.
+    fn add(&self, rows: &[f64], weights: &[f64], statistics: &mut [f64], space: &mut Lines<f64>) {
         let d = self.columns;
-        let moments = statistics.len() - N_SCALES;
-        let (sums, packed) = statistics[..moments].split_at_mut(d);
-        add_moments(rows.dense(), weights, d, sums, packed, space);
+        let (sums, packed) = statistics[..d + packed_len(d)].split_at_mut(d);
+        add_moments(rows, weights, d, sums, packed, space);
+    }
+
+    /// Fills the missing values of rows and adds their weighted statistics (mathematics 1k). `scales` returns the
+    /// scales of filled rows; it gets the number of columns of each row, and the expected square of the rounding of
+    /// the others.
+    fn add_filled(
+        &self,
+        fill: &Fill,
+        rows: &[f64],
+        weights: &[f64],
+        statistics: &mut [f64],
+        space: &mut Lines<f64>,
+        scales: impl FnOnce(&[f64], &[(usize, f64)]) -> Vec<ScaleOfRow>,
+    ) {
+        let (filled, fillings, without_values) = fill.fill_all(rows);
+        let weights = weights_of_others(weights, &without_values);
+        let mut seen = vec![(self.columns, 0.0); weights.len()];
+        for filling in &fillings {
+            let of_rows = (self.columns - filling.n(), fill.rounding(filling));
+            filling.list.iter().for_each(|&row| seen[row] = of_rows);
+        }
+        let scales = scales(&filled, &seen);
+        let scaled: Vec<f64> = weights.iter().zip(&scales).map(|(weight, scale)| weight * scale.value).collect();
+        self.add(&filled, &scaled, statistics, space);
+        let (moments, rest) = statistics.split_at_mut(self.columns + packed_len(self.columns));
+        for filling in &fillings {
+            let sum = |of: &[f64]| filling.list.iter().map(|&row| of[row]).sum::<f64>();
+            let weight = sum(&weights);
+            fill.add_covariance(filling, weight, sum(&scaled), &mut moments[self.columns..]);
+            rest[0] += weight * filling.statistic;
+        }
+        rest[1] += weights.iter().sum::<f64>();
+        for ((scale, scaled), weight) in scales.iter().zip(&scaled).zip(&*weights) {
+            let terms = [*scaled, weight * scale.log, weight * scale.rest];
+            rest[N_FILLS..].iter_mut().zip(terms).for_each(|(sum, term)| *sum += term);
+        }
     }
 
     /// The nodes `u` of a quadrature over scales and their log weights, nats: the trapezoid rule in ln u. Densities far
     /// out come from small scales. Steps are a fraction of the width in ln u of what a row leaves possible.
-    fn nodes(&self) -> Vec<(f64, f64)> {
+    pub fn nodes(&self) -> Vec<(f64, f64)> {
         let half = 0.5 * self.dof;
         let step = 0.5_f64.min((2.0 * self.shape()).sqrt().recip());
         let log_weight = |t: f64| log_normaliser(self.dof) + half * (t - t.exp()) + step.ln();
@@ -192,7 +242,7 @@ impl HeavyTail {
         let part = |(u, weight): (f64, f64)| {
             let scale = ((u.recip() + posterior.inverse_kappa) / dof).sqrt();
             let factor = posterior.factor.iter().map(|value| scale * value).collect();
-            (weight.exp(), Elliptical::from_factor(place.clone(), factor, dof))
+            (weight.exp(), Law::Joint(Elliptical::from_factor(place.clone(), factor, dof)))
         };
         Law::Scaled(ScaledLaw::new(self.nodes().into_iter().map(part).collect(), self.dof))
     }
@@ -205,21 +255,34 @@ pub struct TailScorer<F> {
 }
 
 /// The distribution `q(u) = Gamma(a, b)` of the scales of rows under components (mathematics 1k).
-struct RowScales {
+pub struct RowScales {
     tail: HeavyTail,
     /// The components; `b = least (1 + q)` for the squared length q of a row.
     lengths: QuadraticScorer<f64>,
     least: Vec<f64>,
+    /// What fills missing values, if there may be some.
+    fills: Option<Vec<Fill>>,
+    /// By number of columns that a row has, (D + 1,).
+    expected: Vec<ExpectedScales>,
+}
+
+impl RowScales {
+    /// That of components, each with the part of `E nu |x - mu|^2` that does not depend on the row.
+    pub fn new(tail: HeavyTail, components: Vec<(Quadratic, f64)>, fills: Option<Vec<Fill>>) -> Self {
+        let least = components.iter().map(|(_, spread)| 0.5 * (tail.dof + spread)).collect();
+        let components = components.into_iter().map(|(component, _)| component).collect();
+        let lengths = QuadraticScorer::new(tail.columns, components, None);
+        let expected = (0..=tail.columns).map(|n| ExpectedScales::new(0.5 * (tail.dof + n as f64), n)).collect();
+        Self { tail, lengths, least, fills, expected }
+    }
 }
 
 impl<F: Scalar> TailScorer<F> {
     /// Packs components of rows with tails, each with the part of `E nu |x - mu|^2` that does not depend on the row.
     pub fn new(tail: HeavyTail, components: Vec<(Quadratic, f64)>) -> Self {
-        let least = components.iter().map(|(_, spread)| 0.5 * (tail.dof + spread)).collect();
-        let components: Vec<Quadratic> = components.into_iter().map(|(component, _)| component).collect();
-        let lengths = QuadraticScorer::new(tail.columns, components.clone(), None);
-        let scores = QuadraticScorer::new(tail.columns, components, None);
-        Self { scores, scales: Box::new(RowScales { tail, lengths, least }) }
+        let scores = components.iter().map(|(component, _)| component.clone()).collect();
+        let scores = QuadraticScorer::new(tail.columns, scores, None);
+        Self { scores, scales: Box::new(RowScales::new(tail, components, None)) }
     }
 }
 
@@ -237,11 +300,22 @@ impl Completing for RowScales {
         let Incomplete { values: rows, weights, .. } = rows;
         let (shape, least) = (self.tail.shape(), self.least[component]);
         let mut scratch = Scratch::default();
+        if let Some(fills) = &self.fills {
+            let scales = |filled: &[f64], seen: &[(usize, f64)]| {
+                self.lengths.squared_lengths(component, filled, &mut scratch);
+                // The squared length of a filled row is that of the columns that it has.
+                let of = |(&square, &(n, rounding)): (&f64, &(usize, f64))| {
+                    self.expected[n].at(least * (1.0 + square) - 0.5 * rounding)
+                };
+                scratch.scores.iter().zip(seen).map(of).collect()
+            };
+            return self.tail.add_filled(&fills[component], rows.dense(), weights, statistics, space, scales);
+        }
         self.lengths.squared_lengths(component, rows.dense(), &mut scratch);
         let mut scaled = vec![0.0; weights.len()];
         let (squares, times) = (&scratch.scores[..weights.len()], shape / least);
         let logs = Instructions::widest().run(Scale { squares, weights, times, scaled: &mut scaled });
-        self.tail.add(rows, &scaled, statistics, space);
+        self.tail.add(rows.dense(), &scaled, statistics, space);
         // E ln u = psi(a) - ln b, and H[q(u)] = a - ln b + ln Gamma(a) + (1 - a) psi(a).
         let count: f64 = weights.iter().sum();
         let log_rate = logs + count * least.ln();
@@ -276,7 +350,7 @@ impl Completing for DrawnScales {
             *scaled = weight * scale;
             (mass, log) = (mass + *scaled, log + weight * scale.ln());
         }
-        self.tail.add(values, &scaled, statistics, space);
+        self.tail.add(values.dense(), &scaled, statistics, space);
         let sums = statistics.last_chunk_mut::<N_SCALES>().expect("statistics of scales");
         sums[0] += mass;
         sums[1] += log;
