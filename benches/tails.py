@@ -80,7 +80,7 @@ def tables() -> Iterator[str]:
             agreement, density, tails, outside, seconds = (statistics.mean(each) for each in means)
             shown, own = " ".join(f"{count:2d}" for count in counts), "background" if background else ""
             numbers = f"{agreement:5.2f} {density:9.3f} {tails:7.1f} {outside:8.2f} {seconds:8.2f}"
-            yield f"{name:24} {kind.__name__:8} {own:10} {shown:16} {numbers}"
+            yield f"{name:25} {kind.__name__:8} {own:10} {shown:16} {numbers}"
 
 
 def seconds_of_a_pass(model: sb.Mixture, rows: Array, labels: Array) -> float:
@@ -120,7 +120,7 @@ def main() -> None:
     print_head()
     warnings.simplefilter("ignore")
     heads = "K of five sets   agreement  held out  tail  outliers labelled -1  CPU s"
-    print(f"{'data':24} {'model':19} {heads}")
+    print(f"{'data':25} {'model':19} {heads}")
     for line in tables():
         print(line, flush=True)
     own = "of Gaussian, of StudentT, of Gaussian with a background, and both ratios"

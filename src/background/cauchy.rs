@@ -15,7 +15,9 @@ use crate::special::ln_gamma_difference;
 pub struct Cauchy {
     centre: Vec<f64>,
     scale: Vec<f64>,
-    log_scale: Vec<f64>,
+    /// `1 / s^2`, (D,), and `sum ln s`.
+    precision: Vec<f64>,
+    log_volume: f64,
     /// The normaliser of a row of that many columns with scale 1, (D + 1,), nats.
     normalisers: Vec<f64>,
 }
@@ -25,8 +27,9 @@ impl Cauchy {
     pub fn new(centre: Vec<f64>, scale: Vec<f64>) -> Self {
         let normaliser = |d: usize| ln_gamma_difference(0.5, 0.5 * d as f64) - 0.5 * d as f64 * PI.ln();
         let normalisers = (0..=centre.len()).map(normaliser).collect();
-        let log_scale = scale.iter().map(|scale| scale.ln()).collect();
-        Self { centre, scale, log_scale, normalisers }
+        let precision = scale.iter().map(|scale| scale.powi(-2)).collect();
+        let log_volume = scale.iter().map(|scale| scale.ln()).sum();
+        Self { centre, scale, precision, log_volume, normalisers }
     }
 
     /// The same density of rows from which `origin` is subtracted.
@@ -44,16 +47,37 @@ impl Cauchy {
     /// ln p0 of the d columns that a row has, nats: `ln G((d + 1) / 2) - ln G(1 / 2) - d / 2 ln pi - sum ln s -
     /// (d + 1) / 2 ln(1 + sum ((x - c) / s)^2)`.
     pub fn log_density<F: Scalar>(&self, row: &[F]) -> f64 {
-        let (mut n_columns, mut square, mut log_scales) = (0, 0.0, 0.0);
-        let columns = self.centre.iter().zip(&self.scale).zip(&self.log_scale);
-        for (x, ((centre, scale), log_scale)) in row.iter().zip(columns) {
-            if !x.is_nan() {
-                n_columns += 1;
-                square += ((x.to_f64() - centre) / scale).powi(2);
-                log_scales += log_scale;
+        let d = self.dimension();
+        let square = self.square(row);
+        // A missing value makes the sum NaN.
+        if !square.is_nan() {
+            return self.value(d, self.log_volume, square);
+        }
+        let (mut n_columns, mut square, mut log_volume) = (0, 0.0, 0.0);
+        for (column, x) in row.iter().enumerate().filter(|(_, x)| !x.is_nan()) {
+            n_columns += 1;
+            square += ((x.to_f64() - self.centre[column]) / self.scale[column]).powi(2);
+            log_volume += self.scale[column].ln();
+        }
+        self.value(n_columns, log_volume, square)
+    }
+
+    /// ln p0 of `d` columns whose scales have this log product.
+    fn value(&self, d: usize, log_volume: f64, square: f64) -> f64 {
+        self.normalisers[d] - log_volume - 0.5 * (d as f64 + 1.0) * square.ln_1p()
+    }
+
+    /// `sum ((x - c) / s)^2` of a row, in lanes.
+    fn square<F: Scalar>(&self, row: &[F]) -> f64 {
+        let mut lanes = [0.0; 8];
+        let columns = row.chunks(8).zip(self.centre.chunks(8)).zip(self.precision.chunks(8));
+        for ((row, centres), precisions) in columns {
+            for (((lane, x), centre), precision) in lanes.iter_mut().zip(row).zip(centres).zip(precisions) {
+                let away = x.to_f64() - centre;
+                *lane += away * away * precision;
             }
         }
-        self.normalisers[n_columns] - log_scales - 0.5 * (n_columns as f64 + 1.0) * square.ln_1p()
+        lanes.iter().sum()
     }
 
     /// Its distribution, with marginals and conditionals.
