@@ -20,12 +20,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mistakes import BUGS, FILLED, SWITCH, Bug
+from mistakes_of_background import OF_BACKGROUND
 from mistakes_of_columns import OF_COLUMNS
 from mistakes_of_unseen import OF_UNSEEN
 from more_mistakes import MORE
 
 ROOT = Path(__file__).resolve().parent.parent
-ALL = (*BUGS, *MORE, *OF_COLUMNS, *OF_UNSEEN)
+ALL = (*BUGS, *MORE, *OF_COLUMNS, *OF_UNSEEN, *OF_BACKGROUND)
 
 MODULE = f"""//! Mistakes for `scripts/injected_bugs.py`.
 

@@ -45,9 +45,8 @@ OF_UNSEEN = (
         118,
         "the mean of a component with tails becomes certain by rows, not by their scales",
         "src/likelihood/student_t.rs",
-        "Sufficient { count: ScaleSums::of(component).mass.max(0.0), ..component }",
-        f"Sufficient {{ count: if {bug(118)} {{ component.count }} else {{ ScaleSums::of(component).mass.max(0.0) }}, "
-        "..component }",
+        "    ScaleSums::of(component).mass.max(0.0)\n}",
+        f"    if {bug(118)} {{ component.count }} else {{ ScaleSums::of(component).mass.max(0.0) }}\n}}",
         "tests/model/test_student_t.py",
     ),
     Bug(
