@@ -101,7 +101,7 @@ impl<F: Scalar> Prepared<'_, F> {
     fn n_present(&self, state: &BestState, rows: &SeenRows<'_, F>, list: &[u32]) -> Result<usize> {
         let model = self.model.with_base(state.base.clone())?;
         let globals = Globals::new(&model, &state.total, 0);
-        let scorer = globals.scorer(&model)?;
+        let scorer = globals.scorer_without_tail(&model)?;
         let step = LocalStep {
             likelihood: model.likelihood.as_ref(),
             ids: &globals.ids,
