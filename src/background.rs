@@ -34,7 +34,7 @@ pub const ENTRY: Entry = Entry {
     ..Entry::new("Background")
 };
 
-/// The scale shown for columns that the model does not see, as a fraction of the largest one.
+/// The scale shown for constant columns, as a fraction of the largest one.
 const SHOWN: f64 = 1e-4;
 
 /// A row is in the background with probability eps ~ Beta(outliers, inliers), and then has a multivariate Cauchy
@@ -55,16 +55,24 @@ pub fn check(parameters: &Parameters) -> Result<()> {
     parameters.positives("scale", None).map(drop)
 }
 
-/// Completes the parameters with what follows from the data.
+/// Completes the parameters with what follows from the data. `alike`: groups of columns whose scales a likelihood takes
+/// for equal.
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] naming the parameter.
-pub fn resolve(given: &Parameters, data: &Moments) -> Result<Parameters> {
+pub fn resolve(given: &Parameters, data: &Moments, alike: &[Vec<usize>]) -> Result<Parameters> {
     let d = data.dimension();
     let number = |name: &str, default: f64| Ok::<_, Error>(Value::Number(given.number(name)?.unwrap_or(default)));
+    let mut squares = data.variance.clone();
+    for group in alike {
+        let mean = group.iter().map(|&column| data.variance[column]).sum::<f64>() / group.len() as f64;
+        for &column in group {
+            squares[column] = mean;
+        }
+    }
     // A column that does not vary, if the likelihood keeps it.
     let square = |&square: &f64| if square > 0.0 { square } else { likelihood::ridge(square, &data.variance) };
-    let usual = || data.variance.iter().map(|variance| square(variance).sqrt()).collect();
+    let usual = || squares.iter().map(|variance| square(variance).sqrt()).collect();
     let complete = Parameters::from_pairs([
         ("outliers", number("outliers", 1.0)?),
         ("inliers", number("inliers", 99.0)?),
@@ -75,11 +83,16 @@ pub fn resolve(given: &Parameters, data: &Moments) -> Result<Parameters> {
     Ok(complete)
 }
 
-/// Converts complete parameters from coordinates to the data's columns. The scale of columns that the model does not
-/// see is tiny and positive.
+/// Converts complete parameters from coordinates to the data's columns. The scale of a column that depends on others
+/// follows from theirs; that of a constant one is tiny and positive.
 pub fn of_data(parameters: &Parameters, coordinates: &Coordinates) -> Parameters {
     let mut all = likelihood::raised(&ENTRY, parameters, parameters, coordinates);
     if let Some(Value::Array { data, .. }) = all.0.get_mut("scale") {
+        for dependent in coordinates.dependents() {
+            let terms =
+                dependent.slopes.iter().zip(coordinates.kept()).map(|(slope, &kept)| (slope * data[kept]).powi(2));
+            data[dependent.column] = terms.sum::<f64>().sqrt();
+        }
         let shown = SHOWN * data.iter().copied().fold(0.0, f64::max);
         for scale in data.iter_mut().filter(|scale| **scale == 0.0) {
             *scale = shown;

@@ -1,17 +1,17 @@
 //! A model: a likelihood and a process.
 
 mod parameter_prior;
+mod with_background;
 
 use std::sync::Arc;
 
 use crate::background::{self, Background};
-use crate::data::{Allowed, Coordinates, Domain, Histogram, Moments, Needs};
+use crate::data::{Allowed, Coordinates, Histogram, Moments};
 use crate::error::{Error, Result};
 use crate::likelihood::{self, Frame, Likelihood};
 use crate::parameters::{Parameters, Value};
 use crate::process::{self, Allocation, Documents, LabelLaw, Partitions, Weights};
 use crate::registry::{Feature, PRIOR, RESOLUTION};
-use crate::scoring::Scorer;
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
@@ -121,7 +121,8 @@ impl Specification {
     /// [`crate::Error::InvalidArgument`] naming the parameter.
     pub fn by_rule(&self, data: &Moments) -> Result<Self> {
         let Named { name, parameters: given } = &self.likelihood;
-        let background = self.background.as_ref().map(|given| background::resolve(given, data)).transpose()?;
+        let alike = self.columns_alike(data.dimension())?;
+        let background = self.background.as_ref().map(|given| background::resolve(given, data, &alike)).transpose()?;
         let values = data.values.clone();
         Ok(Self { values, background, ..self.with_base(likelihood::resolve(name, given, data)?) })
     }
@@ -228,6 +229,7 @@ impl Specification {
             frame,
             likelihood: name.clone(),
             parameters: parameters.clone(),
+            background: self.background.clone(),
             estimated: self.estimated.clone(),
             is_held: false,
         };
@@ -321,38 +323,6 @@ impl Specification {
         Err(Error::not_supported("objective", found, reason, "\"variational\""))
     }
 
-    /// The moments of the data that a background needs, if there is one.
-    pub fn needs_of_background(&self) -> Needs {
-        if self.background.is_some() { Needs::Variances } else { Needs::Means }
-    }
-
-    /// Refuses what a mixture with a background cannot be.
-    fn check_background(&self, weights: &dyn Weights) -> Result<()> {
-        if self.background.is_none() {
-            return Ok(());
-        }
-        let refused =
-            |with: String, reason: &str, allowed: &str| Err(Error::not_supported("background", with, reason, allowed));
-        let Named { name, parameters } = &self.likelihood;
-        let is_real = |member: &likelihood::Member| matches!(member.entry.domain, Some(Domain::Real | Domain::Centred));
-        if let Some(other) = likelihood::members(name, parameters)?.iter().find(|member| !is_real(member)) {
-            let with = format!("a background with {}", other.entry.name);
-            let allowed = "background=None, or a likelihood of real numbers, such as Gaussian or StudentT";
-            return refused(with, "its density is for columns of real numbers", allowed);
-        }
-        if weights.has_tail() {
-            let with = format!("a background with {}(truncation=\"tail\")", self.process.name);
-            let reason = "rows belong to no component in one way only";
-            return refused(with, reason, "background=None, or another truncation");
-        }
-        if self.objective == Objective::Variational {
-            return Ok(());
-        }
-        let with = format!("a background with objective={:?}", self.objective.name());
-        let reason = "its share has a posterior distribution";
-        refused(with, reason, "background=None, or objective=\"variational\"")
-    }
-
     /// Builds the process as a prior on the weights of every document, for a topic model.
     ///
     /// # Errors
@@ -403,6 +373,8 @@ pub struct BaseMeasure {
     frame: Frame,
     /// All parameters.
     pub parameters: Parameters,
+    /// The parameters of the background, if there is one.
+    pub background: Option<Parameters>,
     /// The estimated part of the parameters.
     pub estimated: Option<Estimated>,
     /// Whether that part is held at its current values.
@@ -469,23 +441,5 @@ impl<F: Scalar> Model<F> {
         let allocation = self.process.allocate(&counts, self.count_beyond(summary), self.objective);
         let Some(background) = &self.background else { return allocation };
         background.attach(allocation, summary)
-    }
-
-    /// Whether there is a column behind the components: the background, or the tail of the process.
-    pub fn has_tail(&self) -> bool {
-        self.background.is_some() || self.process.has_tail()
-    }
-
-    /// Puts the background, if there is one, with this log weight behind components.
-    pub fn before_background(&self, components: Box<dyn Scorer<F>>, log_weight: f64) -> Box<dyn Scorer<F>> {
-        match &self.background {
-            Some(background) => background.behind(components, Arc::clone(&self.likelihood), log_weight),
-            None => components,
-        }
-    }
-
-    /// Count of the components beyond K; 0 unless the process gives them rows. The weights do not see the background.
-    pub fn count_beyond(&self, summary: &Summary) -> f64 {
-        if self.background.is_some() { 0.0 } else { summary.tail_count() }
     }
 }

@@ -212,11 +212,13 @@ impl<F: Scalar> Beginning<'_, F> {
                 for &component in &summary.components() {
                     start.statistics.extend(self.likelihood().rebase(component, origin)?);
                 }
-                if self.model.background.is_some() || specification.background.is_some() {
-                    // Its density is that of other data.
-                    start.mass -= start.tail.take().map_or(0.0, |tail| tail.count);
-                }
-                if let Some(tail) = &mut start.tail {
+                let earlier = specification.background.as_ref();
+                if self.model.background.is_some() || earlier.is_some() {
+                    // The background of other data has another density.
+                    let is_same = earlier == self.model.base.background.as_ref() && likelihood.origin() == *origin;
+                    let lost = if is_same { None } else { start.tail.take() };
+                    start.mass -= lost.map_or(0.0, |tail| tail.count);
+                } else if let Some(tail) = &mut start.tail {
                     tail.statistics = self.likelihood().rebase(tail.sufficient(), origin)?;
                 }
                 Ok(Memo::starting_from(start, n_batches, self.mass))

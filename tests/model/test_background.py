@@ -433,3 +433,66 @@ def test_bad_sizes_are_refused_before_the_fit() -> None:
     with pytest.raises(sb.InvalidType) as wrong:
         sb.Mixture(sb.Gaussian(), background=1.0)  # type: ignore[arg-type]
     assert wrong.value.argument == "background"
+
+
+def test_a_fit_goes_on_from_its_own_background() -> None:
+    rows, _ = with_outliers(22)
+    fit = sb.fit(mixture(), rows, progress=False)
+    assert fit.background_count > 5
+    same = sb.fit(mixture(), rows, sb.Full(max_passes=0), init=fit, progress=False)
+    assert same.background_count == fit.background_count
+    assert same.counts.sum() + same.background_count == pytest.approx(400)
+    later = sb.fit(mixture(), rows, init=fit, progress=False)
+    assert later.n_components == fit.n_components
+    assert later.elbo >= fit.elbo - 1e-6 * abs(fit.elbo)
+    # The density that follows from other rows is another one.
+    other = sb.fit(mixture(), rows[:300], sb.Full(max_passes=0), init=fit, progress=False)
+    assert other.background_count == 0
+
+
+def test_the_background_is_one_more_group_of_a_stability() -> None:
+    rows, _ = with_outliers(23, n=200)
+    found = sb.stability(mixture(), rows, n_seeds=2)
+    assert found.best.background_count > 1
+    assert len(found.together) == found.best.n_components
+    assert found.ari.min() > 0.9
+
+
+def test_columns_of_one_scale_have_one_in_the_background() -> None:
+    rows, _ = with_outliers(24, n=200, d=3)
+    rows[:, 2] *= 0.01
+    for likelihood in (sb.SphericalGaussian(), sb.KnownCovarianceGaussian(np.eye(3))):
+        fit = sb.fit(mixture(likelihood), rows, progress=False)
+        own = fit.model.background
+        assert own is not None
+        np.testing.assert_allclose(own.scale, np.asarray(own.scale)[0])
+        assert fit.background_count < 40
+    constant = np.insert(rows[:, :2], 2, 1.0, axis=1)
+    assert sb.fit(mixture(sb.SphericalGaussian()), constant, progress=False).background_count < 40
+
+
+def test_columns_that_repeat_have_the_same_scale() -> None:
+    rows, _ = with_outliers(25, n=200)
+    with pytest.warns(sb.SupportWarning):
+        fit = sb.fit(mixture(), np.column_stack([rows, -2 * rows[:, 0]]), progress=False)
+    own = fit.model.background
+    assert own is not None
+    assert np.asarray(own.scale)[2] == pytest.approx(2 * np.asarray(own.scale)[0])
+
+
+def test_pictures_show_the_background() -> None:
+    plot = pytest.importorskip("matplotlib.pyplot")
+    rows, _ = with_outliers(26)
+    fit = sb.fit(mixture(), rows, progress=False)
+    axes = sb.plot.density(fit, 0, rows)
+    lines = {line.get_label(): line for line in axes.lines}
+    grid, total = lines["all components"].get_data()
+    np.testing.assert_allclose(
+        total, np.exp(fit.marginal([0]).log_density(np.asarray(grid)[:, None])), rtol=0.2, atol=1e-4
+    )
+    assert "background" in lines
+    assert sb.plot.responsibilities(fit, rows).images[0].get_array().shape[1] == fit.n_components + 1
+    legend = sb.plot.clusters(fit, rows).get_legend()
+    assert legend is not None
+    assert "background" in [text.get_text() for text in legend.texts]
+    plot.close("all")

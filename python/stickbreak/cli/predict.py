@@ -45,7 +45,7 @@ def predict(
     header: bool | None,
     as_json: bool,
 ) -> None:
-    """Say which component of MODEL each row of DATA most probably belongs to, counted from 0.
+    """Say which component of MODEL each row of DATA most probably belongs to, counted from 0; -1 is the background.
 
     DATA must have the columns of the data that MODEL was fitted to, and need not be the same data. Columns with names
     are matched by them, in whatever order they stand; without names they must stand in the order of the fit.

@@ -13,8 +13,8 @@ _ARGUMENT = re.compile(r"""\b(\w+)=(\(\)|"[^"]+"|[\w.]+|)((?: or "[^"]+")*)""")
 def in_options(text: str, options: Mapping[str, click.Option]) -> str:
     """Return `text` with options, which stand under their titles, in the place of arguments and classes.
 
-    moves=() becomes --moves none, objective="map" --objective map, and a DirichletProcess
-    --process dirichlet-process.
+    moves=() becomes --moves none, objective="map" --objective map, background=None no --background, and a
+    DirichletProcess --process dirichlet-process.
     """
     titles = {option.name: title for title, option in options.items()}
     flags = {title: option for title, option in options.items() if option.is_bool_flag and option.secondary_opts}
@@ -23,6 +23,8 @@ def in_options(text: str, options: Mapping[str, click.Option]) -> str:
         name, value, others = found.groups()
         if name not in titles:
             return found[0]
+        if options[titles[name]].is_flag and value == "None":
+            return f"no {titles[name]}{others}"
         if titles[name] in flags and value in ("True", "False"):
             option = flags[titles[name]]
             return f"{(option.opts if value == 'True' else option.secondary_opts)[0]}{others}"

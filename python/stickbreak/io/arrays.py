@@ -219,7 +219,8 @@ def without_empty_rows(
         raise invalid_argument(argument, "without a value in any row of positive weight", "rows with values")
     if n_empty > 0:
         text = f"{n_empty} {'row has' if n_empty == 1 else 'rows have'} no value at all and no part in the {what}"
-        warnings.warn(text, EmptyRowsWarning, stacklevel=3)
+        # In the name of the caller of `fit` or of a method of a fit.
+        warnings.warn(text, EmptyRowsWarning, stacklevel=4 if what == "fit" else 3)
     return weights
 
 

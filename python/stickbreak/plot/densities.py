@@ -102,6 +102,13 @@ def density(
         curve = np.exp(-0.5 * ((grid - centres[k]) / spreads[k]) ** 2) / (spreads[k] * (2.0 * np.pi) ** 0.5)
         curves += drawn.plot(grid, fit.weights[k] * curve, color=canvas.colour(k), label=f"component {k}")
         total += fit.weights[k] * curve
+    if fit.model.background is not None:
+        centre, scale = (
+            np.asarray(value)[place] for value in (fit.model.background.centre, fit.model.background.scale)
+        )
+        curve = fit.background_weight / (np.pi * scale * (1.0 + ((grid - centre) / scale) ** 2))
+        curves += drawn.plot(grid, curve, color=canvas.FAINT, linestyle=":", label="background")
+        total += curve
     whole = drawn.plot(grid, total, color=canvas.INK, label="all components")
     drawn.set_xlabel(canvas.title(fit, place))
     drawn.set_ylabel("density")

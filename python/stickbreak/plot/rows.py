@@ -127,7 +127,7 @@ def responsibilities(fit: Fit, X: ArrayLike, *, ax: "Axes | None" = None) -> "Ax
     -------
     matplotlib.axes.Axes
         An image with one line per row, sorted by the best component and then by its responsibility, and one column per
-        component.
+        component; the last one is the background, if there is one.
 
     Raises
     ------
@@ -139,14 +139,14 @@ def responsibilities(fit: Fit, X: ArrayLike, *, ax: "Axes | None" = None) -> "Ax
     fit = canvas.checked(fit)
     # There must be a row.
     fit._rows(X, minimum=1)
-    table: NDArray[Any] = fit.predict_proba(X)
+    table: NDArray[Any] = fit.predict_proba(X, tail=fit.model.background is not None)
     table = table[canvas.thinned(len(table), _MOST_POINTS)]
     drawn = canvas.axes(ax)
     order = np.lexsort((-table.max(axis=1), table.argmax(axis=1)))
     image = drawn.imshow(table[order], aspect="auto", cmap="Greys", vmin=0.0, vmax=1.0, interpolation="nearest")
     drawn.figure.colorbar(image, ax=drawn, label="responsibility")
     canvas.whole_ticks(drawn)
-    drawn.set_xlabel("component")
+    drawn.set_xlabel("component" if fit.model.background is None else "component; the last is the background")
     drawn.set_ylabel("rows, sorted")
     return drawn
 

@@ -162,10 +162,10 @@ def fit(
     missing : {"error", "marginalize"}
         What to do with missing values (NaN): raise an error, or use the values that a row has. The latter is exact for
         `DiagonalGaussian`, `SphericalGaussian` with ``base="conjugate"``, `KnownCovarianceGaussian`, `Bernoulli`,
-        `Categorical`, `Poisson` and `NegativeBinomial`. `Gaussian` imputes: the missing values of a row have a
-        distribution that follows from the others and the component, and the bound is that of the present values
-        (mathematics 1.7.1). Other likelihoods and sparse arrays raise NotSupported. Rows without any value are left
-        out, with an `EmptyRowsWarning`.
+        `Categorical`, `Poisson`, `NegativeBinomial` and a diagonal `StudentT`. `Gaussian` and the full `StudentT`
+        impute: the missing values of a row have a distribution that follows from the others and the component, and the
+        bound is that of the present values (mathematics 1.7.1). Other likelihoods and sparse arrays raise NotSupported.
+        Rows without any value are left out, with an `EmptyRowsWarning`.
     progress : bool, optional
         Whether to show a progress bar on stderr. Default: on a terminal and in a notebook, after two seconds.
     callbacks : iterable of callables

@@ -120,7 +120,8 @@ def stability(
             if found.stop_reason.value == "interrupted":
                 raise KeyboardInterrupt
             labels = found.predict(X, exposure=options.get("exposure"), threads=options.get("threads"))
-            ended.append((found, labels))
+            # The background is one more group, behind the components.
+            ended.append((found, np.where(labels < 0, found.n_components, labels)))
     except KeyboardInterrupt:
         if len(ended) < 2:
             raise
@@ -129,7 +130,8 @@ def stability(
     best = objectives.tolist().index(objectives.max())
     ari = np.array([[agreement.adjusted_rand(one, other) for other in all_labels] for one in all_labels])
     others = [other for index, other in enumerate(all_labels) if index != best]
-    shares = np.array([agreement.together(all_labels[best], other, fits[best].n_components) for other in others])
+    n_groups = fits[best].n_components + 1
+    shares = np.array([agreement.together(all_labels[best], other, n_groups)[:-1] for other in others])
     joint, _ = partitioning.estimate(
         np.array(all_labels, dtype=np.int32), "vi", seed=first, threads=options.get("threads")
     )

@@ -247,7 +247,7 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         Returns
         -------
         ndarray of int64, shape (n,)
-            Positions from 0 to K - 1.
+            Positions from 0 to K - 1; -1 for the background.
         """
         return self.fit(X, sample_weight=sample_weight, partial_labels=partial_labels).labels_
 
@@ -262,7 +262,7 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         Returns
         -------
         ndarray of int64, shape (n,)
-            Positions from 0 to K - 1.
+            Positions from 0 to K - 1; -1 for the background.
         """
         return self._fitted().predict(self._read(X), threads=self.threads)
 
