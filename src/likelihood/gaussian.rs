@@ -173,10 +173,10 @@ impl Gaussian {
         NormalWishart::new(self.prior.dof + n, kappa.recip(), mean, scale)
     }
 
-    /// See [`NormalWishartModel::rebase`]. `n`: how many rows the sums are of.
+    /// See [`Conjugate::rebase`](crate::likelihood::Conjugate::rebase). `n`: how many rows the sums are of.
     ///
     /// # Errors
-    /// As [`NormalWishartModel::rebase`].
+    /// [`Error::InvalidArgument`] if the shift would cost the digits of the scatter.
     pub fn rebase_of(&self, n: f64, component: Sufficient<'_>, origin: &[f64]) -> Result<Vec<f64>> {
         // With t = old origin - new origin: sum (x + t) = s + N t, sum (x + t)(x + t)^T = S + s t^T + t s^T + N t t^T.
         let d = self.origin.len();
