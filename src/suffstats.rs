@@ -30,7 +30,8 @@ pub struct Sufficient<'a> {
     pub statistics: &'a [f64],
 }
 
-/// The infinite tail of a process that gives it responsibilities (mathematics 2c).
+/// The column behind the components: the infinite tail of a process that gives it responsibilities (mathematics 2c), or
+/// a background, whose first statistic is its only one (2h).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Tail {
     /// Expected count of the tail.
@@ -87,7 +88,7 @@ pub struct Summary {
     pub entropies: Vec<f64>,
     /// Merge-entropy gaps.
     pub gaps: PairGaps,
-    /// The tail, if the process has one.
+    /// The tail of the process or the background; absent as long as no row may enter a background.
     pub tail: Option<Tail>,
     /// The local part of a process with separate weights for every document.
     pub documents: Option<DocumentTerms>,

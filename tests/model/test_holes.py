@@ -181,7 +181,7 @@ def test_a_far_row_beside_holes_leaves_a_fit(n_holes: int) -> None:
 
 @pytest.mark.parametrize("own", [sb.Gaussian, sb.DiagonalGaussian])
 def test_columns_without_values_have_no_effect(own: Any, tmp_path: Path) -> None:
-    """They are told as constant columns are. Nothing is invented for them, and no later value in them is off a fit."""
+    """A warning names them, as it names constant columns. `impute` leaves NaN, and a later value is not off support."""
     rows, _ = correlated(10, n=120, d=2, k=2, share=0.2)
     wide = np.hstack([np.full((120, 1), np.nan), rows[:, :1], np.full((120, 2), np.nan), rows[:, 1:]])
     plain = sb.fit(sb.Mixture(own()), rows, **MISSING)
