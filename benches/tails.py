@@ -38,15 +38,14 @@ K, TIMED_ROWS, PASSES = 50, 200_000, 8
 Array = np.ndarray
 
 
-def clusters(seed: int, d: int, tail: float, share: float) -> tuple[Array, Array]:
+def clusters(seed: int, d: int, tail: float, share: float, n: int = N + HELD_OUT) -> tuple[Array, Array]:
     """Rows and their clusters; -1 for outliers."""
     rng = np.random.default_rng(seed)
     centres: list[Array] = []
     while len(centres) < CLUSTERS:
-        centre = rng.uniform(-30, 30, d) if d == 2 else rng.normal(0, 6, d)
-        if all(np.linalg.norm(centre - other) > (9 if d == 2 else 6) for other in centres):
+        centre = rng.uniform(-90, 90, d) if d == 1 else rng.uniform(-30, 30, d) if d == 2 else rng.normal(0, 6, d)
+        if all(np.linalg.norm(centre - other) > (9 if d < 3 else 6) for other in centres):
             centres.append(centre)
-    n = N + HELD_OUT
     labels = rng.integers(CLUSTERS, size=n)
     scales = np.ones(n) if np.isinf(tail) else rng.chisquare(tail, n) / tail
     rows = np.array(centres)[labels] + rng.normal(size=(n, d)) / np.sqrt(scales)[:, None]

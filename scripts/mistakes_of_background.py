@@ -42,9 +42,9 @@ OF_BACKGROUND: tuple[Bug, ...] = (
     Bug(
         131,
         "missing columns count in the density of the background",
-        "src/background/cauchy.rs",
-        "        self.value(n_columns, log_volume, square)",
-        f"        self.value(if {bug(131)} {{ d }} else {{ n_columns }}, log_volume, square)",
+        "src/background/density.rs",
+        "        self.value(n_columns, log_volume, square, farthest)",
+        f"        self.value(if {bug(131)} {{ d }} else {{ n_columns }}, log_volume, square, farthest)",
         TESTS,
     ),
     Bug(

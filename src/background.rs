@@ -1,7 +1,7 @@
-//! A background: a row that belongs to no component has a fixed density with heavy tails (mathematics 2h; Banfield &
-//! Raftery 1993).
+//! A background: a row that belongs to no component has a fixed density, uniform around most rows and with heavy tails
+//! (mathematics 2h; Banfield & Raftery 1993).
 
-mod cauchy;
+mod density;
 mod scorer;
 
 use std::sync::Arc;
@@ -19,31 +19,38 @@ use crate::simd::Scalar;
 use crate::special::{digamma, ln_beta};
 use crate::suffstats::Summary;
 
-use cauchy::Cauchy;
+use density::WideDensity;
 use scorer::BackgroundScorer;
 
 /// The parameters, and how they change with the units of the columns.
 pub const ENTRY: Entry = Entry {
-    measures: &[Measured::always("centre", Measure::Place), Measured::always("scale", Measure::Lengths)],
+    measures: &[Measured::always("centre", Measure::Place), Measured::always("reach", Measure::Lengths)],
     parameters: &[
         Parameter::new("outliers", ParameterKind::Number(Range::SURENESS), DefaultValue::Number(1.0)),
         Parameter::new("inliers", ParameterKind::Number(Range::SURENESS), DefaultValue::Number(99.0)),
         Parameter::new("centre", ParameterKind::Vector, DefaultValue::Data),
-        Parameter::new("scale", ParameterKind::NumberOrVector(Range::POSITIVE), DefaultValue::Data),
+        Parameter::new("tails", ParameterKind::Number(Range::closed(1e-9, 1.0)), DefaultValue::Data),
+        Parameter::new("spread", ParameterKind::Number(Range::POSITIVE), DefaultValue::Data),
+        Parameter::new("reach", ParameterKind::NumberOrVector(Range::POSITIVE), DefaultValue::Data),
     ],
     ..Entry::new("Background")
 };
 
-/// The scale shown for constant columns, as a fraction of the largest one.
+/// The reach shown for constant columns, as a fraction of the largest one.
 const SHOWN: f64 = 1e-4;
+/// How much farther than the outermost of the usual values it reaches, so that rounding puts none of them outside.
+const MARGIN: f64 = 1.01;
+/// Share of the tails among the rows of the background that are expected within its reach.
+const TAILS: f64 = 0.02;
 
-/// A row is in the background with probability eps ~ Beta(outliers, inliers), and then has a multivariate Cauchy
-/// density. Its centre and scale are the mean and the standard deviation of each column in most of the data.
+/// A row is in the background with probability eps ~ Beta(outliers, inliers), and then has a density that is uniform
+/// within a reach around a centre, beyond which it has heavy tails. By default it reaches over the usual values of each
+/// column.
 #[derive(Debug, Clone)]
 pub struct Background {
     outliers: f64,
     inliers: f64,
-    density: Cauchy,
+    density: WideDensity,
 }
 
 /// Checks parameters, as far as that is possible without data.
@@ -52,50 +59,59 @@ pub struct Background {
 /// [`Error::InvalidArgument`] naming the parameter.
 pub fn check(parameters: &Parameters) -> Result<()> {
     parameters.check(&ENTRY)?;
-    parameters.positives("scale", None).map(drop)
+    parameters.positives("reach", None).map(drop)
 }
 
 /// Completes the parameters with what follows from the data. `alike`: groups of columns whose scales a likelihood takes
-/// for equal.
+/// for equal, and which have one reach.
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] naming the parameter.
 pub fn resolve(given: &Parameters, data: &Moments, alike: &[Vec<usize>]) -> Result<Parameters> {
     let d = data.dimension();
-    let number = |name: &str, default: f64| Ok::<_, Error>(Value::Number(given.number(name)?.unwrap_or(default)));
-    let mut squares = data.variance.clone();
+    let number = |name: &str, default: f64| Ok::<_, Error>(given.number(name)?.unwrap_or(default));
+    let ends = || data.least.iter().zip(&data.most);
+    let mut reaches: Vec<f64> = ends().map(|(least, most)| 0.5 * MARGIN * (most - least)).collect();
     for group in alike {
-        let mean = group.iter().map(|&column| data.variance[column]).sum::<f64>() / group.len() as f64;
+        let most = group.iter().map(|&column| reaches[column]).fold(0.0, f64::max);
         for &column in group {
-            squares[column] = mean;
+            reaches[column] = most;
         }
     }
-    // A column that does not vary, if the likelihood keeps it.
-    let square = |&square: &f64| if square > 0.0 { square } else { likelihood::ridge(square, &data.variance) };
-    let usual = || squares.iter().map(|variance| square(variance).sqrt()).collect();
+    for reach in reaches.iter_mut().filter(|reach| **reach <= 0.0) {
+        // A column that does not vary, if the likelihood keeps it.
+        *reach = likelihood::ridge(0.0, &data.variance).sqrt();
+    }
+    let centre = || ends().map(|(least, most)| 0.5 * (least + most)).collect();
+    let (outliers, inliers) = (number("outliers", 1.0)?, number("inliers", 99.0)?);
+    // Rows beyond the reach can only come from the tails.
+    let expected = outliers / (outliers + inliers);
+    let tails = (data.beyond + TAILS * expected) / (data.beyond + expected);
     let complete = Parameters::from_pairs([
-        ("outliers", number("outliers", 1.0)?),
-        ("inliers", number("inliers", 99.0)?),
-        ("centre", vector(given.vector_of("centre", d)?.map_or_else(|| data.mean.clone(), <[f64]>::to_vec))),
-        ("scale", vector(given.positives("scale", Some(d))?.unwrap_or_else(usual))),
+        ("outliers", Value::Number(outliers)),
+        ("inliers", Value::Number(inliers)),
+        ("tails", Value::Number(number("tails", tails)?)),
+        ("spread", Value::Number(number("spread", data.distance)?)),
+        ("centre", vector(given.vector_of("centre", d)?.map_or_else(centre, <[f64]>::to_vec))),
+        ("reach", vector(given.positives("reach", Some(d))?.unwrap_or(reaches))),
     ]);
     check(&complete)?;
     Ok(complete)
 }
 
-/// Converts complete parameters from coordinates to the data's columns. The scale of a column that depends on others
+/// Converts complete parameters from coordinates to the data's columns. The reach of a column that depends on others
 /// follows from theirs; that of a constant one is tiny and positive.
 pub fn of_data(parameters: &Parameters, coordinates: &Coordinates) -> Parameters {
     let mut all = likelihood::raised(&ENTRY, parameters, parameters, coordinates);
-    if let Some(Value::Array { data, .. }) = all.0.get_mut("scale") {
+    if let Some(Value::Array { data, .. }) = all.0.get_mut("reach") {
         for dependent in coordinates.dependents() {
             let terms =
                 dependent.slopes.iter().zip(coordinates.kept()).map(|(slope, &kept)| (slope * data[kept]).powi(2));
             data[dependent.column] = terms.sum::<f64>().sqrt();
         }
         let shown = SHOWN * data.iter().copied().fold(0.0, f64::max);
-        for scale in data.iter_mut().filter(|scale| **scale == 0.0) {
-            *scale = shown;
+        for reach in data.iter_mut().filter(|reach| **reach == 0.0) {
+            *reach = shown;
         }
     }
     all
@@ -115,13 +131,14 @@ impl Background {
         check(parameters)?;
         let number = |name: &str| Parameters::required(name, parameters.number(name)?);
         let centre = Parameters::required("centre", parameters.vector_of("centre", d)?)?.to_vec();
-        let scale = Parameters::required("scale", parameters.positives("scale", Some(d))?)?;
-        Ok(Self { outliers: number("outliers")?, inliers: number("inliers")?, density: Cauchy::new(centre, scale) })
+        let reach = Parameters::required("reach", parameters.positives("reach", Some(d))?)?;
+        let density = WideDensity::new(centre, reach, number("tails")?, number("spread")?);
+        Ok(Self { outliers: number("outliers")?, inliers: number("inliers")?, density })
     }
 
-    /// The distribution of its rows, in coordinates.
-    pub fn law(&self) -> Law {
-        self.density.law()
+    /// The distributions of its rows and their weights, which sum to one, in coordinates.
+    pub fn laws(&self) -> [(f64, Law); 2] {
+        self.density.laws()
     }
 
     /// The posterior Beta(a, b) of its share, given the rows outside and inside of components.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::data::{
     Coordinates, Dataset, Domain, Freedom, Informative, Moments, OTHER_VALUES, RowUnits, Rows, Sought, Strays,
-    all_moments, bulk, check_rows, informative, strays,
+    all_moments, check_rows, informative, strays, typical,
 };
 use crate::error::{Error, Result};
 use crate::likelihood;
@@ -93,7 +93,7 @@ impl Grounds {
             None => of_moments(specification, rows, data, cancel)?,
         };
         // What follows from the data should follow from most of them, not from a few rows far away.
-        let moments = bulk(rows, data)?.as_ref().unwrap_or(data).seen_through(&coordinates);
+        let moments = typical(rows, data)?.seen_through(&coordinates);
         let specification = complete(&specification.in_coordinates(&coordinates)?, &moments)?;
         rows.watch(specification.allowed()?, specification.missing);
         // The origin is rounded to the data's type, so that subtracting it from a row is exact to the last bit of the

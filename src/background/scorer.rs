@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use crate::background::cauchy::Cauchy;
+use crate::background::density::WideDensity;
 use crate::data::RowBlock;
 use crate::likelihood::Likelihood;
 use crate::responsibilities::TopL;
@@ -15,7 +15,7 @@ pub struct BackgroundScorer<F: Scalar> {
     components: Box<dyn Scorer<F>>,
     likelihood: Arc<dyn Likelihood<F>>,
     /// The density relative to the origin.
-    density: Cauchy,
+    density: WideDensity,
     log_weight: f64,
 }
 
@@ -24,7 +24,7 @@ impl<F: Scalar> BackgroundScorer<F> {
     pub fn new(
         components: Box<dyn Scorer<F>>,
         likelihood: Arc<dyn Likelihood<F>>,
-        density: &Cauchy,
+        density: &WideDensity,
         log_weight: f64,
     ) -> Self {
         let density = density.relative_to(likelihood.origin());

@@ -1,7 +1,6 @@
 //! Rows, the units made from them, and sources of batches of units.
 
 mod batches;
-mod bulk;
 mod coordinates;
 mod dataset;
 mod directions;
@@ -19,11 +18,11 @@ mod seen;
 mod selection;
 mod stream;
 mod tree;
+mod typical;
 
 pub(crate) use batches::OTHER_VALUES;
 pub use batches::{ArrayBatches, BatchSource, CallbackBatches, whole};
 use batches::{Prints, batch_range, cut_fingerprint, print_of_values};
-pub use bulk::bulk;
 pub use coordinates::{Coordinates, Dependent, Freedom};
 pub use dataset::{Dataset, TableRows};
 pub use directions::{Informative, Strays, informative, strays};
@@ -39,3 +38,4 @@ pub use sample::Sample;
 pub use seen::{SeenBatches, SeenRows};
 pub use stream::{BlockReader, Blocks, Stream};
 pub use tree::{Restrictions, Tree};
+pub use typical::typical;

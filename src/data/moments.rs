@@ -34,7 +34,7 @@ pub struct Moments {
     pub variance: Vec<f64>,
     /// Covariance about the means divided by the mass, (D, D); empty if not needed.
     pub covariance: Vec<f64>,
-    /// As `variance`, but always of all rows, even if the other moments are those of the bulk, (D,).
+    /// As `variance`, but always of all rows, even if the other moments are those of most rows, (D,).
     pub overall: Vec<f64>,
     /// The largest value of each column, (D,); only for codes, otherwise empty.
     pub largest: Vec<f64>,
@@ -42,6 +42,10 @@ pub struct Moments {
     pub least: Vec<f64>,
     /// The largest value of each column in rows of positive weight, (D,); empty for sparse rows.
     pub most: Vec<f64>,
+    /// The fraction of the mass in rows with a value outside the extremes.
+    pub beyond: f64,
+    /// How far the median of these rows is from the middle of the extremes, in half ranges; 1 if there are none.
+    pub distance: f64,
     /// Number of distinct rows of positive weight, counted only up to the number that matters.
     pub n_distinct: usize,
     /// The step of a rounded column, 0 for a continuous one, (D,); zeros if no likelihood requires it.
@@ -139,6 +143,8 @@ pub fn all_moments<F: Scalar>(
         variance,
         covariance,
         overall,
+        beyond: 0.0,
+        distance: 1.0,
         largest,
         least,
         most,

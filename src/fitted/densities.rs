@@ -34,8 +34,10 @@ impl Fitted {
             Ok(law.in_units(units))
         })?;
         if let Some(background) = &model.background {
-            weights.push(allocation.background_weight);
-            laws.push(background.law().in_units(units));
+            for (weight, law) in background.laws() {
+                weights.push(allocation.background_weight * weight);
+                laws.push(law.in_units(units));
+            }
         }
         Ok(MixtureLaw::new(&weights, laws))
     }

@@ -20,6 +20,13 @@ pub enum ColumnLaw {
         /// Degrees of freedom.
         dof: f64,
     },
+    /// A uniform distribution.
+    Uniform {
+        /// Its lower end.
+        least: f64,
+        /// Its upper end.
+        most: f64,
+    },
     /// The probabilities of 0, 1, 2, ...
     Table(Vec<f64>),
     /// A Poisson distribution with this rate.
@@ -67,6 +74,13 @@ impl ColumnLaw {
             Self::Student { place, scale, dof } => {
                 log_constant(1, *dof, 2.0 * scale.ln()) + log_kernel(1, *dof, ((x - place) / scale).powi(2))
             }
+            Self::Uniform { least, most } => {
+                if x >= *least && x <= *most {
+                    -(most - least).ln()
+                } else {
+                    f64::NEG_INFINITY
+                }
+            }
             _ if !is_count(x) => f64::NEG_INFINITY,
             Self::Table(probabilities) => probabilities.get(x as usize).map_or(f64::NEG_INFINITY, |p| p.ln()),
             // With a rate of zero only the count 0 is possible.
@@ -90,6 +104,7 @@ impl ColumnLaw {
     pub fn mean(&self) -> f64 {
         match self {
             Self::Student { place, .. } => *place,
+            Self::Uniform { least, most } => 0.5 * (least + most),
             Self::Table(probabilities) => probabilities.iter().enumerate().map(|(x, p)| x as f64 * p).sum(),
             Self::Poisson(rate) => *rate,
             Self::NegativeBinomial { shape, rate } => shape / rate,
@@ -101,6 +116,7 @@ impl ColumnLaw {
     pub fn variance(&self) -> f64 {
         match self {
             Self::Student { scale, dof, .. } => spread(*dof) * scale * scale,
+            Self::Uniform { least, most } => (most - least).powi(2) / 12.0,
             Self::Table(probabilities) => {
                 let mean = self.mean();
                 probabilities.iter().enumerate().map(|(x, p)| p * (x as f64 - mean).powi(2)).sum()
@@ -119,6 +135,7 @@ impl ColumnLaw {
     pub fn in_units(self, unit: f64) -> Self {
         match self {
             Self::Student { place, scale, dof } => Self::Student { place: place * unit, scale: scale * unit, dof },
+            Self::Uniform { least, most } => Self::Uniform { least: least * unit, most: most * unit },
             other => other,
         }
     }
@@ -133,6 +150,7 @@ impl ColumnLaw {
                 let times = drawn_scale(*dof, generator)?;
                 place + times * scale * generator.sample::<f64, _>(StandardNormal)
             }
+            Self::Uniform { least, most } => least + (most - least) * generator.random::<f64>(),
             Self::Table(probabilities) => Chances::new(probabilities).choose(generator) as f64,
             Self::Poisson(rate) => count(*rate, generator),
             Self::NegativeBinomial { shape, rate } => {

@@ -149,6 +149,49 @@ def test_outliers_between_clusters_become_the_background(kind: Any) -> None:
         assert np.mean(found[inside] == -1) < 0.01
 
 
+@pytest.mark.parametrize("d", [1, 2, 4])
+def test_many_outliers_are_no_wide_component(d: int) -> None:
+    rng = np.random.default_rng(d)
+    labels = rng.integers(2, size=4000)
+    rows = np.r_[rng.normal(size=(4000, d)) + 12.0 * labels[:, None], rng.uniform(-15, 25, (300, d))]
+    fit = sb.fit(mixture(), rows, progress=False)
+    found = fit.predict(rows)
+    assert fit.n_components == 2
+    assert adjusted_rand_score(labels, found[:4000]) > 0.99
+    assert np.mean(found[4000:] == -1) > 0.7
+
+
+@pytest.mark.parametrize("far", [30.0, 1e3, 1e6])
+def test_rows_far_away_are_in_the_background(far: float) -> None:
+    rng = np.random.default_rng(4)
+    rows = rng.normal(size=(1000, 3)) + 12.0 * rng.integers(2, size=1000)[:, None]
+    rows[:8] += far * rng.uniform(0.5, 2, (8, 1)) * rng.normal(size=(8, 3))
+    fit = sb.fit(mixture(), rows, progress=False)
+    assert fit.n_components == 2
+    assert np.mean(fit.predict(rows)[:8] == -1) > 0.6
+    own = fit.model.background
+    assert own is not None
+    near = rows[8:]
+    # Of the far rows, some are within ten usual ranges.
+    assert np.all(np.abs(np.asarray(own.centre)) < 200)
+    assert np.all(np.asarray(own.reach) >= (near.max(0) - near.min(0)) / 2)
+
+
+def test_the_density_follows_from_most_rows() -> None:
+    rng = np.random.default_rng(6)
+    near = rng.uniform(-1, 1, (990, 2)) * [3.0, 50.0] + [7.0, 0.0]
+    far = np.array([[7.0, 4e3], [7.0, -4e3], [2e3, 0.0], [7.0, 5e4], [-5e2, 3.0]]).repeat(2, axis=0)
+    fit = sb.fit(mixture(), np.r_[near, far], sb.Full(max_passes=0), n_components=1, progress=False)
+    own = fit.model.background
+    assert own is not None
+    low, high = near.min(0), near.max(0)
+    np.testing.assert_allclose(own.centre, (low + high) / 2)
+    np.testing.assert_allclose(own.reach, 1.01 * (high - low) / 2)
+    assert own.tails == pytest.approx((10 / 1000 + 0.02 / 100) / (10 / 1000 + 1 / 100))
+    distances = np.sort((np.abs(far - (low + high) / 2) / ((high - low) / 2)).max(axis=1))
+    assert own.spread == pytest.approx(distances[5])
+
+
 @pytest.mark.parametrize("far", [15.0, 60.0])
 def test_a_small_cluster_far_away_is_no_background(far: float) -> None:
     rng = np.random.default_rng(5)
@@ -203,7 +246,7 @@ def test_the_predictive_is_that_of_the_law_and_integrates_to_one(kind: Any) -> N
     assert np.trapezoid(plug_in, grid[:, 0]) == pytest.approx(1, abs=1e-4)
 
 
-def test_the_predictive_contains_the_cauchy_density() -> None:
+def test_the_predictive_contains_the_density_of_the_background() -> None:
     rows, _ = with_outliers(9)
     fit = sb.fit(mixture(), rows, progress=False)
     own = fit.model.background
@@ -216,7 +259,7 @@ def test_the_predictive_contains_the_cauchy_density() -> None:
         return np.asarray(stats.multivariate_t(values["mean"], scale, df=dof).pdf(some))
 
     prior = vars(fit.model.likelihood)
-    densities = fit.background_weight * stats.multivariate_t(own.centre, np.diag(np.square(own.scale)), df=1).pdf(some)
+    densities = fit.background_weight * np.exp(oracle.Background.of(fit).log_density(some))
     densities = densities + fit.leftover_weight * student_t(prior)
     for k, weight in enumerate(fit.weights):
         densities = densities + weight * student_t({name: values[k] for name, values in fit.components.items()})
@@ -280,7 +323,7 @@ def test_units_do_not_matter() -> None:
     assert own is not None
     assert changed is not None
     np.testing.assert_allclose(changed.centre, np.asarray(own.centre) * times + plus, rtol=1e-6)
-    np.testing.assert_allclose(changed.scale, np.asarray(own.scale) * times, rtol=1e-6)
+    np.testing.assert_allclose(changed.reach, np.asarray(own.reach) * times, rtol=1e-6)
 
 
 def test_constant_columns_are_left_out() -> None:
@@ -300,7 +343,7 @@ def test_constant_columns_are_left_out() -> None:
 
 def test_a_given_density_is_used() -> None:
     rows, _ = with_outliers(15)
-    own = sb.Background(centre=[1.0, 2.0], scale=[30.0, 4.0])
+    own = sb.Background(centre=[1.0, 2.0], reach=[30.0, 4.0], tails=0.3, spread=2.0)
     fit = sb.fit(sb.Mixture(sb.Gaussian(), background=own), rows, progress=False)
     assert fit.model.background == own
     assert sb.Mixture(sb.Gaussian(), background=own) != sb.Mixture(sb.Gaussian())
@@ -415,7 +458,10 @@ def test_samplers_and_hierarchies_refuse_it() -> None:
         ({"inliers": -1.0}, "inliers"),
         ({"inliers": np.nan}, "inliers"),
         ({"centre": [np.inf, 0]}, "centre"),
-        ({"scale": [1.0, 0.0]}, "scale"),
+        ({"reach": [1.0, 0.0]}, "reach"),
+        ({"tails": 0.0}, "tails"),
+        ({"tails": 1.5}, "tails"),
+        ({"spread": -1.0}, "spread"),
     ],
 )
 def test_bad_parameters_are_refused_at_once(options: dict[str, Any], argument: str) -> None:
@@ -426,7 +472,7 @@ def test_bad_parameters_are_refused_at_once(options: dict[str, Any], argument: s
 
 def test_bad_sizes_are_refused_before_the_fit() -> None:
     rows, _ = with_outliers(21, n=40)
-    for options, argument in (({"centre": [0.0] * 3}, "centre"), ({"scale": [1.0] * 3}, "scale")):
+    for options, argument in (({"centre": [0.0] * 3}, "centre"), ({"reach": [1.0] * 3}, "reach")):
         with pytest.raises(sb.InvalidArgument) as caught:
             sb.fit(sb.Mixture(sb.Gaussian(), background=sb.Background(**options)), rows, progress=False)
         assert caught.value.argument == argument
@@ -458,26 +504,26 @@ def test_the_background_is_one_more_group_of_a_stability() -> None:
     assert found.ari.min() > 0.9
 
 
-def test_columns_of_one_scale_have_one_in_the_background() -> None:
+def test_columns_of_one_scale_have_one_reach() -> None:
     rows, _ = with_outliers(24, n=200, d=3)
     rows[:, 2] *= 0.01
     for likelihood in (sb.SphericalGaussian(), sb.KnownCovarianceGaussian(np.eye(3))):
         fit = sb.fit(mixture(likelihood), rows, progress=False)
         own = fit.model.background
         assert own is not None
-        np.testing.assert_allclose(own.scale, np.asarray(own.scale)[0])
+        np.testing.assert_allclose(own.reach, np.asarray(own.reach)[0])
         assert fit.background_count < 40
     constant = np.insert(rows[:, :2], 2, 1.0, axis=1)
     assert sb.fit(mixture(sb.SphericalGaussian()), constant, progress=False).background_count < 40
 
 
-def test_columns_that_repeat_have_the_same_scale() -> None:
+def test_columns_that_repeat_have_the_same_reach() -> None:
     rows, _ = with_outliers(25, n=200)
     with pytest.warns(sb.SupportWarning):
         fit = sb.fit(mixture(), np.column_stack([rows, -2 * rows[:, 0]]), progress=False)
     own = fit.model.background
     assert own is not None
-    assert np.asarray(own.scale)[2] == pytest.approx(2 * np.asarray(own.scale)[0])
+    assert np.asarray(own.reach)[2] == pytest.approx(2 * np.asarray(own.reach)[0])
 
 
 def test_pictures_show_the_background() -> None:

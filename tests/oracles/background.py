@@ -22,26 +22,30 @@ from oracles.variational import (
 
 @dataclass(frozen=True)
 class Background:
-    """The prior of eps, and the centre and scale of p0."""
+    """The prior of eps, and the centre, reach and tails of p0."""
 
     outliers: float
     inliers: float
     centre: Array
-    scale: Array
+    reach: Array
+    tails: float
+    spread: float
 
     @classmethod
     def of(cls, fit: Any) -> "Background":
         """That of a fit."""
         own = fit.model.background
-        return cls(own.outliers, own.inliers, own.centre, own.scale)
+        return cls(own.outliers, own.inliers, own.centre, own.reach, own.tails, own.spread)
 
     def log_density(self, rows: Array) -> Array:
-        """log p0 of every row: a multivariate Cauchy density of the columns that it has."""
+        """log p0 of the columns that every row has: partly uniform, partly multivariate Cauchy."""
         densities = np.empty(len(rows))
         for number, row in enumerate(rows):
             has = ~np.isnan(row)
-            law = stats.multivariate_t(self.centre[has], np.diag(self.scale[has] ** 2), df=1)
-            densities[number] = law.logpdf(row[has])
+            centre, reach = self.centre[has], self.reach[has]
+            uniform = stats.uniform(centre - reach, 2 * reach).pdf(row[has]).prod()
+            cauchy = stats.multivariate_t(centre, np.diag((self.spread * reach) ** 2 / 3), df=1).pdf(row[has])
+            densities[number] = np.log((1 - self.tails) * uniform + self.tails * cauchy)
         return densities
 
     def posterior(self, outside: float, inside: float) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""A background: a fixed density with heavy tails for rows that belong to no component."""
+"""A background: a fixed density, uniform and with heavy tails, for rows that belong to no component."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -20,9 +20,10 @@ class Background(_OfMixtures):
     .. math:: \epsilon \sim \mathrm{Beta}(e_1, e_0), \quad
               x_n \sim \epsilon \, p_0 + (1 - \epsilon) \sum_k w_k F(\phi_k)
 
-    :math:`p_0` is a multivariate Cauchy density without correlation ([1]_ has a uniform one), fixed before the fit. By
-    default its centre and scale are the mean and the standard deviation of each column; rows far from most others are
-    left out of these. `Fit.predict` returns -1 for rows whose most probable place is the background.
+    :math:`p_0` is fixed before the fit: most of it is uniform, within a reach to both sides of a centre ([1]_), the
+    rest a multivariate Cauchy density around the same centre, for rows far away. By default it reaches over the values
+    of each column, without those far from most others. `Fit.predict` returns -1 for rows whose most probable place is
+    the background.
 
     It is for columns of real numbers: `Gaussian`, `StudentT`, the other Gaussians, and `Columns` of these.
 
@@ -34,10 +35,15 @@ class Background(_OfMixtures):
         :math:`e_0`, prior pseudo-count of rows in components, at most 1e9. By default 1 of 100 rows is expected in the
         background; the data decide as soon as there are a few hundred.
     centre : array_like of shape (D,), optional
-        The centre of :math:`p_0`, in the units of the data. Default: the mean of most rows.
-    scale : float or array_like of shape (D,), optional
-        The scale of :math:`p_0` in each column, in its unit, positive: in a column half of the rows of the background
-        are within one scale of the centre. Default: the standard deviation of most rows.
+        The centre of :math:`p_0`, in the units of the data. Default: the middle of the usual values.
+    reach : float or array_like of shape (D,), optional
+        How far the uniform part of :math:`p_0` reaches from the centre in each column, in its unit, positive. Default:
+        half of the range of the usual values, and one percent more.
+    tails : float, optional
+        The weight of the Cauchy part, from 1e-9 to 1. Default: 0.02, and more the more rows are beyond the reach.
+    spread : float, optional
+        The scale of the Cauchy part, as a multiple of the standard deviation of the uniform part. Default: 1, or how
+        many reaches the median of the rows beyond the reach is away.
 
     Raises
     ------
@@ -63,7 +69,9 @@ class Background(_OfMixtures):
     outliers: float = 1.0
     inliers: float = 99.0
     centre: ArrayLike | None = None
-    scale: float | ArrayLike | None = None
+    reach: float | ArrayLike | None = None
+    tails: float | None = None
+    spread: float | None = None
 
     def _check(self) -> None:
         _core.check_background(self._to_core()[1])

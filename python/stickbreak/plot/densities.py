@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import checks
+from stickbreak.model.background import Background
 from stickbreak.plot import canvas, quantities
 from stickbreak.plot.chains import density_of_draws
 from stickbreak.plot.rows import dense, two_columns
@@ -103,10 +104,7 @@ def density(
         curves += drawn.plot(grid, fit.weights[k] * curve, color=canvas.colour(k), label=f"component {k}")
         total += fit.weights[k] * curve
     if fit.model.background is not None:
-        centre, scale = (
-            np.asarray(value)[place] for value in (fit.model.background.centre, fit.model.background.scale)
-        )
-        curve = fit.background_weight / (np.pi * scale * (1.0 + ((grid - centre) / scale) ** 2))
+        curve = fit.background_weight * _of_background(fit.model.background, place, grid)
         curves += drawn.plot(grid, curve, color=canvas.FAINT, linestyle=":", label="background")
         total += curve
     whole = drawn.plot(grid, total, color=canvas.INK, label="all components")
@@ -114,6 +112,16 @@ def density(
     drawn.set_ylabel("density")
     canvas.legend(drawn, curves, [*whole, *bars])
     return drawn
+
+
+def _of_background(background: Background, column: int, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the density of one column of the background of a fit at some values."""
+    centre, reach = (np.asarray(value)[column] for value in (background.centre, background.reach))
+    away = (x - centre) / reach
+    uniform = 0.5 * (np.abs(away) <= 1.0)
+    cauchy = 3**0.5 / (np.pi * (1.0 + 3.0 * away**2))
+    tails = float(np.asarray(background.tails))
+    return np.asarray(((1.0 - tails) * uniform + tails * cauchy) / reach)
 
 
 def _of_two(fit: Fit, places: list[int], X: ArrayLike | None, ax: "Axes | None") -> "Axes":

@@ -1,4 +1,5 @@
-//! Moments of the bulk of a table in which a few rows are so far away that their squares hide all others.
+//! Moments of most of a table: without values far from the usual ones, and without a few rows so far away that their
+//! squares hide all others.
 
 use crate::data::{Dataset, Moments};
 use crate::error::Result;
@@ -11,8 +12,10 @@ const MOST_VALUES: usize = 1 << 22;
 const LEAST_ROWS: usize = 20;
 /// Quantiles between which a column has its usual range.
 const USUAL: [f64; 2] = [0.1, 0.9];
-/// A value is far if it is more usual ranges than this from the nearer quantile.
+/// A row is far if a value is more usual ranges than this from the nearer quantile.
 const FAR: f64 = 100.0;
+/// The extremes of a column are those of values at most so many usual ranges from the nearer quantile.
+const NEAR: f64 = 10.0;
 /// The bulk is used if its variance is below this fraction of the variance of all rows in some column.
 const HIDDEN: f64 = 1e-3;
 /// Fraction of the squares of all rows that is added to the diagonal of covariances, so that the prior scale keeps a
@@ -21,14 +24,15 @@ const KEPT: f64 = 16.0 * f64::EPSILON;
 /// Least fraction of the variance that is added, twice of what a scale must be beside it.
 const LEAST_KEPT: f64 = 2e3 * f64::EPSILON;
 
-/// The moments of the rows that are not far from the others in any column, if the far ones hide their variance.
+/// The moments of most rows: extremes without values far from the usual ones, and means and (co)variances of the rows
+/// that are not far from the others in any column, if the far ones hide their variance.
 ///
 /// # Errors
 /// [`crate::Error::Source`].
-pub fn bulk<F: Scalar>(data: &dyn Dataset<F>, all: &Moments) -> Result<Option<Moments>> {
+pub fn typical<F: Scalar>(data: &dyn Dataset<F>, all: &Moments) -> Result<Moments> {
     let n = data.n_rows();
     if all.variance.is_empty() || data.is_sparse() || n < LEAST_ROWS {
-        return Ok(None);
+        return Ok(all.clone());
     }
     let d = all.dimension();
     let step = n.div_ceil(MOST_ROWS.min(MOST_VALUES / d).max(LEAST_ROWS));
@@ -39,26 +43,67 @@ pub fn bulk<F: Scalar>(data: &dyn Dataset<F>, all: &Moments) -> Result<Option<Mo
     let weighted = |(row, values)| (units.mass(row), values);
     let rows: Vec<(f64, &[F])> =
         values.chunks_exact(d).enumerate().map(weighted).filter(|(weight, _)| *weight > 0.0).collect();
-    let usual: Vec<[f64; 2]> = (0..d).map(|column| usual(rows.iter().map(|(_, row)| row[column].to_f64()))).collect();
+    let column = |column: usize| {
+        let values = sorted(rows.iter().map(|(_, row)| row[column].to_f64()));
+        let usual = usual(&values);
+        (usual, range(&values, usual, [all.least[column], all.most[column]]))
+    };
+    let (usual, ranges): (Vec<[f64; 2]>, Vec<[f64; 2]>) = (0..d).map(column).unzip();
     let is_near = |(value, [low, high]): (&F, &[f64; 2])| {
         let (value, reach) = (value.to_f64(), FAR * (high - low));
         reach == 0.0 || !(value < low - reach || value > high + reach)
     };
     let near: Vec<&(f64, &[F])> = rows.iter().filter(|(_, row)| row.iter().zip(&usual).all(is_near)).collect();
-    if 2 * near.len() < rows.len() {
-        return Ok(None);
-    }
-    let found = of_rows(&near, all);
-    let is_hidden = found.variance.iter().zip(&all.variance).any(|(bulk, all)| *bulk < HIDDEN * all);
-    Ok(is_hidden.then_some(found))
+    let of_near = if 2 * near.len() < rows.len() { all.clone() } else { of_rows(&near, all) };
+    let is_hidden = of_near.variance.iter().zip(&all.variance).any(|(bulk, all)| *bulk < HIDDEN * all);
+    let mut found = if is_hidden { of_near } else { all.clone() };
+    (found.beyond, found.distance) = beyond(&rows, &ranges);
+    (found.least, found.most) = ranges.into_iter().map(|[least, most]| (least, most)).unzip();
+    Ok(found)
 }
 
-/// The usual range of the values that are not missing; empty if there are none.
-fn usual(values: impl Iterator<Item = f64>) -> [f64; 2] {
+/// The values that are not missing, ascending.
+fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
     let mut values: Vec<f64> = values.filter(|value| !value.is_nan()).collect();
-    let Some(last) = values.len().checked_sub(1) else { return [0.0; 2] };
     values.sort_unstable_by(f64::total_cmp);
+    values
+}
+
+/// The usual range of ascending values; empty if there are none.
+fn usual(values: &[f64]) -> [f64; 2] {
+    let Some(last) = values.len().checked_sub(1) else { return [0.0; 2] };
     USUAL.map(|share| values[(share * last as f64).round() as usize])
+}
+
+/// The extremes of ascending values without those far from the usual ones. `ends` are the extremes of all rows, of
+/// which `values` may be a part.
+fn range(values: &[f64], usual: [f64; 2], ends: [f64; 2]) -> [f64; 2] {
+    let ([low, high], [least, most]) = (usual, ends);
+    let (first, last) = (low - NEAR * (high - low), high + NEAR * (high - low));
+    if low == high || (least >= first && most <= last) {
+        return ends;
+    }
+    let near = &values[values.partition_point(|&value| value < first)..values.partition_point(|&value| value <= last)];
+    let of =
+        |end: f64, inner: Option<&f64>| if (first..=last).contains(&end) { end } else { inner.copied().unwrap_or(end) };
+    [of(least, near.first()), of(most, near.last())]
+}
+
+/// The fraction of the mass in rows with a value outside the ranges, and the median distance of these rows in half
+/// ranges.
+fn beyond<F: Scalar>(rows: &[(f64, &[F])], ranges: &[[f64; 2]]) -> (f64, f64) {
+    let (mut outside, mut all, mut distances) = (0.0, 0.0, Vec::new());
+    for (weight, row) in rows {
+        let is_outside = |(value, [least, most]): (&F, &[f64; 2])| value.to_f64() < *least || value.to_f64() > *most;
+        all += weight;
+        if row.iter().zip(ranges).any(is_outside) {
+            let away = |(value, [least, most]): (&F, &[f64; 2])| (2.0 * value.to_f64() - least - most) / (most - least);
+            distances.push(row.iter().zip(ranges).map(away).fold(1.0, |most, away| away.abs().max(most)));
+            outside += weight;
+        }
+    }
+    distances.sort_unstable_by(f64::total_cmp);
+    (outside / all, distances.get(distances.len() / 2).copied().unwrap_or(1.0))
 }
 
 /// The moments with means and (co)variances of these rows. A column in which they do not vary keeps its variance.
@@ -107,13 +152,13 @@ mod tests {
     use crate::data::{DenseRows, Domain, Needs, TableRows, moments};
     use crate::parallel::Cancel;
 
-    fn moments_of(values: &[f64], weights: Option<&[f64]>) -> (Moments, Option<Moments>) {
+    fn moments_of(values: &[f64], weights: Option<&[f64]>) -> (Moments, Moments) {
         let missing = values.iter().any(|value| value.is_nan());
         let table = DenseRows::new(values, 2);
         let rows = TableRows { rows: &table, weights };
         let all =
             moments(&rows, Needs::Covariance, &Domain::Real.into(), missing, &Cancel::default()).expect("numbers");
-        let found = bulk(&rows, &all).expect("rows in memory");
+        let found = typical(&rows, &all).expect("rows in memory");
         (all, found)
     }
 
@@ -128,7 +173,6 @@ mod tests {
         let mut values = near();
         values.splice(20..20, [1e7, 3.0, 5.0, -1e8]);
         let (all, found) = moments_of(&values, None);
-        let found = found.expect("hidden");
         for (mine, its) in found.mean.iter().zip(&expected.mean) {
             assert!((mine - its).abs() < 1e-8, "{mine} {its}");
         }
@@ -137,6 +181,10 @@ mod tests {
             assert!((mine - its - added).abs() < 1e-6, "{entry}: {mine} {its}");
         }
         assert_eq!((found.mass, found.n_rows), (all.mass, all.n_rows));
+        assert_eq!((found.least, found.most), (expected.least, expected.most));
+        assert!((found.beyond - 2.0 / 42.0).abs() < 1e-15);
+        // 1e7 in the first column, and 1e8 in the second, are so many half ranges from the middle.
+        assert!((found.distance - (1e8 + 4.5) / 4.5).abs() < 1e-6);
     }
 
     #[test]
@@ -146,7 +194,6 @@ mod tests {
         let expected = moments_of(&values, None).0;
         values.extend([1e7, 3.0]);
         let (all, found) = moments_of(&values, None);
-        let found = found.expect("hidden");
         for (entry, (mine, its)) in found.covariance.iter().zip(&expected.covariance).enumerate() {
             let added = if entry % 3 == 0 { LEAST_KEPT * all.variance[entry / 2] } else { 0.0 };
             assert!((mine - its - added).abs() < 1e-6, "{entry}: {mine} {its}");
@@ -157,11 +204,16 @@ mod tests {
     fn rows_at_ordinary_distances_are_part_of_the_bulk() {
         let mut values = near();
         values.extend([1e3, 3.0]);
-        assert_eq!(moments_of(&values, None).1, None);
+        let (all, found) = moments_of(&values, None);
+        assert_eq!((&found.mean, &found.covariance), (&all.mean, &all.covariance));
+        // They do not belong to its range.
+        assert_eq!((found.most, all.most[0]), (vec![39.0, 9.0], 1e3));
+        assert_eq!(found.least, all.least);
         // Nor does a weight of zero hide anything.
         values.extend([1e9, 1e9]);
         let weights: Vec<f64> = (0..42).map(|row| f64::from(u8::from(row < 41))).collect();
-        assert_eq!(moments_of(&values, Some(&weights)).1, None);
+        let (all, found) = moments_of(&values, Some(&weights));
+        assert_eq!(found.covariance, all.covariance);
     }
 
     #[test]
@@ -170,7 +222,6 @@ mod tests {
         values.chunks_exact_mut(2).for_each(|row| row[1] = 4.0);
         values.extend([1e9, 5.0]);
         let (all, found) = moments_of(&values, None);
-        let found = found.expect("hidden");
         assert!(found.variance[0] < 200.0);
         assert_eq!(found.variance[1], all.variance[1]);
         assert_eq!(found.covariance[1], 0.0);
