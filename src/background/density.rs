@@ -85,16 +85,22 @@ impl WideDensity {
 
     /// The sum of the squared distances from the centre, in reaches, and the largest of them, in lanes.
     fn squares<F: Scalar>(&self, row: &[F]) -> (f64, f64) {
-        let (mut sums, mut farthest) = ([0.0; 8], [0.0; 8]);
-        let columns = row.chunks(8).zip(self.centre.chunks(8)).zip(self.factors.chunks(8));
-        for ((row, centres), factors) in columns {
-            let lanes = sums.iter_mut().zip(&mut farthest);
-            for ((((sum, most), x), centre), factor) in lanes.zip(row).zip(centres).zip(factors) {
-                let away = (x.to_f64() - centre) * factor;
-                let square = away * away;
-                *sum += square;
-                *most = if square > *most { square } else { *most };
+        let (mut sums, mut farthest) = ([0.0; 8], [0.0_f64; 8]);
+        let mut add = |lane: usize, x: &F, centre: f64, factor: f64| {
+            let away = (x.to_f64() - centre) * factor;
+            let square = away * away;
+            sums[lane] += square;
+            farthest[lane] = if square > farthest[lane] { square } else { farthest[lane] };
+        };
+        let ((rows, row), (centres, centre)) = (row.as_chunks::<8>(), self.centre.as_chunks::<8>());
+        let (factors, factor) = self.factors.as_chunks::<8>();
+        for ((row, centre), factor) in rows.iter().zip(centres).zip(factors) {
+            for lane in 0..8 {
+                add(lane, &row[lane], centre[lane], factor[lane]);
             }
+        }
+        for (lane, ((x, centre), factor)) in row.iter().zip(centre).zip(factor).enumerate() {
+            add(lane, x, *centre, *factor);
         }
         (sums.iter().sum(), farthest.iter().fold(0.0, |most, &square| most.max(square)))
     }

@@ -119,8 +119,9 @@ def _of_background(background: Background, column: int, x: NDArray[np.float64]) 
     centre, reach = (np.asarray(value)[column] for value in (background.centre, background.reach))
     away = (x - centre) / reach
     uniform = 0.5 * (np.abs(away) <= 1.0)
-    cauchy = 3**0.5 / (np.pi * (1.0 + 3.0 * away**2))
-    tails = float(np.asarray(background.tails))
+    tails, spread = (float(np.asarray(value)) for value in (background.tails, background.spread))
+    scale = spread / 3**0.5
+    cauchy = scale / (np.pi * (scale**2 + away**2))
     return np.asarray(((1.0 - tails) * uniform + tails * cauchy) / reach)
 
 
