@@ -155,6 +155,21 @@ def test_moves_gain_at_least_what_they_say(algorithm: Any) -> None:
         assert after.objective >= before.objective - 1e-7 * abs(before.objective)
 
 
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+def test_a_row_given_to_a_component_that_it_was_under_loses_entropy(covariance: Any) -> None:
+    rows = np.random.default_rng(0).standard_t(3, (80, 2))
+    model = sb.Mixture(sb.StudentT(3.0, covariance=covariance))
+    halves = np.arange(80) % 2
+    fit = sb.fit(model, rows, sb.Full(max_passes=6, moves=(sb.Delete(),)), init=halves, progress=False)
+    plain = sb.fit(model, rows, sb.Full(max_passes=1, moves=()), init=halves, progress=False)
+    # Every row was under both halves, nearly in equal parts.
+    assert np.all(plain.predict_proba(rows).max(axis=1) < 0.9)
+    assert fit.n_components == 1
+    assert fit.history[0].moves[0].accepted == 1
+    values = [record.objective for record in fit.history]
+    assert all(after >= before - 1e-9 * abs(before) for before, after in pairwise(values))
+
+
 def test_sequential_and_other_starts_run() -> None:
     rows, labels = heavy(7, n=120, k=3)
     for init in ("kmeans++", "random", "sequential", labels):
