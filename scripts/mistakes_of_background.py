@@ -63,4 +63,28 @@ OF_BACKGROUND: tuple[Bug, ...] = (
         f"                    tail.entropy -= if {bug(133)} {{ 0.0 }} else {{ 1.0 }} * units.mass(row)",
         TESTS,
     ),
+    Bug(
+        134,
+        "the uniform part of the background has no end",
+        "src/background/density.rs",
+        "if farthest > 1.0 { tails }",
+        f"if farthest > 1.0 && !{bug(134)} {{ tails }}",
+        TESTS,
+    ),
+    Bug(
+        135,
+        "the range of a column ends at the values that are far from all others",
+        "src/data/typical.rs",
+        "    if low == high || (least >= first && most <= last) {",
+        f"    if low == high || {bug(135)} || (least >= first && most <= last) {{",
+        TESTS,
+    ),
+    Bug(
+        136,
+        "the tails of the background do not see how many rows are beyond its reach",
+        "src/background.rs",
+        "(data.beyond + TAILS * expected)",
+        f"(if {bug(136)} {{ 0.0 }} else {{ data.beyond }} + TAILS * expected)",
+        TESTS,
+    ),
 )
