@@ -94,6 +94,28 @@ def test_weight_two_is_two_rows(seed: int, second: str, sparsity: int | None) ->
         assert_same(fit_holes(doubled, algorithm), fit_holes(twice, algorithm))
 
 
+@given(seeds)
+def test_a_block_without_missing_values_of_its_own_counts_weights(seed: int) -> None:
+    """Rows either have it or lack it; the others count by their weights."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(2, size=40)
+    rows = np.column_stack([rng.normal(4.0 * labels[:, None], 1.0, (40, 2)), rng.poisson(2.0 + 5.0 * labels)])
+    rows[rng.random(40) < 0.3, :2] = np.nan
+    likelihood = sb.Columns({(0, 1): sb.SphericalGaussian(base="product"), (2,): sb.Poisson()})
+    responsibilities, weights = rng.dirichlet([1.0, 1.0], 40), rng.choice([0.5, 1.0, 3.25], 40)
+    options: dict[str, Any] = {"missing": "marginalize", "progress": False, "threads": 1}
+    once = sb.fit(sb.Mixture(likelihood), rows, START, init=responsibilities, sample_weight=2.0 * weights, **options)
+    twice = sb.fit(
+        once.model,
+        np.repeat(rows, 2, axis=0),
+        START,
+        init=np.repeat(responsibilities, 2, axis=0),
+        sample_weight=np.repeat(weights, 2),
+        **options,
+    )
+    assert_same(once, twice)
+
+
 @given(seeds, seconds)
 def test_the_order_of_blocks_changes_nothing(seed: int, second: str) -> None:
     case = weighted(whole_case(seed, second), seed)
