@@ -76,6 +76,7 @@ def problems() -> Iterator[tuple[str, Array, Array | None, Array | None]]:
     yield "cells, 400 x 200", *cells(500, 200)[:2], None
     yield "cells, 5,000 x 500", *cells(6_250, 500)[:2], None
     yield "cells of all sizes, 400 x 200", *cells(500, 200, 0.5)
+    yield "cells of all sizes, 5,000 x 500", *cells(6_250, 500, 0.5)
     for name in ("nips", "kos", "ap"):
         rows = documents(name)
         if rows is not None:
@@ -85,7 +86,7 @@ def problems() -> Iterator[tuple[str, Array, Array | None, Array | None]]:
 def likelihoods(rows: Array, sizes: Array | None) -> Iterator[tuple[str, object, Array | None]]:
     """Names and likelihoods for rows, and the exposures of these."""
     for kind in LIKELIHOODS:
-        if kind is not sb.Poisson or rows.size <= MOST_VALUES:
+        if rows.size <= MOST_VALUES or (kind is not sb.Poisson and sizes is None):
             yield kind.__name__, kind(), None
     if sizes is not None:
         yield "total", sb.NegativeBinomial(exposure="total"), None

@@ -84,14 +84,17 @@ pub fn resolve(given: &Parameters, data: &Moments, alike: &[Vec<usize>]) -> Resu
     }
     let centre = || ends().map(|(least, most)| 0.5 * (least + most)).collect();
     let (outliers, inliers) = (number("outliers", 1.0)?, number("inliers", 99.0)?);
-    // Rows beyond the reach can only come from the tails.
+    // Rows beyond the reach can only come from the tails. How many are beyond a given one is not known.
+    let is_given = |name: &str| given.0.get(name).is_some_and(|value| *value != Value::Absent);
+    let is_own = !is_given("centre") && !is_given("reach");
+    let (beyond, distance) = if is_own { (data.beyond, data.distance) } else { (0.0, 1.0) };
     let expected = outliers / (outliers + inliers);
-    let tails = (data.beyond + TAILS * expected) / (data.beyond + expected);
+    let tails = (beyond + TAILS * expected) / (beyond + expected);
     let complete = Parameters::from_pairs([
         ("outliers", Value::Number(outliers)),
         ("inliers", Value::Number(inliers)),
         ("tails", Value::Number(number("tails", tails)?)),
-        ("spread", Value::Number(number("spread", data.distance)?)),
+        ("spread", Value::Number(number("spread", distance)?)),
         ("centre", vector(given.vector_of("centre", d)?.map_or_else(centre, <[f64]>::to_vec))),
         ("reach", vector(given.positives("reach", Some(d))?.unwrap_or(reaches))),
     ]);

@@ -18,7 +18,10 @@ pub use last::Last;
 pub use normal::normal_quantile;
 pub use product::{LogProducts, are_normal};
 pub use quantile::quantile;
-pub use sums::{sum_of_digamma_differences, sum_of_ln_gamma_differences};
+pub use sums::{
+    sum_of_digamma_differences, sum_of_ln_gamma_differences, weighted_digamma_differences,
+    weighted_ln_gamma_differences,
+};
 
 /// `ln(2 pi) / 2`.
 const HALF_LN_TWO_PI: f64 = 0.918_938_533_204_672_8;

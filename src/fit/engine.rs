@@ -289,12 +289,16 @@ impl<F: Scalar> Engine<'_, F> {
 
     /// Lets rows into the background once components have been found without it. Returns whether that is new.
     fn open_background(&self, position: &mut Position) -> bool {
-        let opens = self.model.background.is_some() && position.memo.total().tail.is_none();
+        let opens = self.has_closed_background(position);
         if opens {
             position.memo.open_tail();
             position.moves.end_waits();
         }
         opens
+    }
+
+    fn has_closed_background(&self, position: &Position) -> bool {
+        self.model.background.is_some() && position.memo.total().tail.is_none()
     }
 
     fn out_of_passes(&self, position: &Position) -> Option<StopReason> {
@@ -331,8 +335,9 @@ impl<F: Scalar> Engine<'_, F> {
         // it. A pass without a predecessor to compare with has NaN.
         if let ([before, now], Some(last)) = (&position.objectives[..], position.history.last()) {
             let (before, now) = (*before, *now);
-            // The state under a loose base measure is only a start.
-            let tol = if position.search.stage == Stage::Loose { LOOSE_TOL } else { 1.0 } * self.settings.tol;
+            // The state under a loose base measure, or without the background, is only a start.
+            let is_start = position.search.stage == Stage::Loose || self.has_closed_background(position);
+            let tol = if is_start { LOOSE_TOL } else { 1.0 } * self.settings.tol;
             let small = (tol * position.memo.mass_visited()).max(NOTHING.min(tol * FEW));
             let gain = now - before;
             let is_settled = last.base_measure_gain < small;

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use rand_distr::Distribution;
 
-use crate::data::{Allowed, Counted, Domain, Histogram, Moments, Needs};
+use crate::data::{Allowed, Domain, Histogram, Moments, Needs};
 use crate::error::{Error, Result};
 use crate::laws::{ColumnLaw, mixed_count};
 use crate::likelihood::counts::{CountFamily, Counts, Exposures, LEAST, OfColumns, Repeats, Tallied, Tally};
@@ -22,7 +22,7 @@ use crate::registry::{
     DefaultValue, EXPOSURE, Entry, Feature, MEAN_EXPOSURE, PRIOR, Parameter, ParameterKind, Range, Support, TOTAL,
 };
 use crate::scoring::{Column, Row, RowFunction, RowScorer};
-use crate::special::{Last, ln_beta, ln_factorial, ln_gamma_difference};
+use crate::special::{Last, ln_beta, ln_factorial, ln_gamma_difference, weighted_ln_gamma_differences};
 
 /// The dispersion with which estimation starts, for rows of exposure 1.
 const START: f64 = 2.0;
@@ -293,8 +293,13 @@ impl CountFamily for Dispersed {
         let of_rows = self.variable_base.get_or_init(|| {
             let column = |column: usize| {
                 let dispersion = self.columns[column].dispersion;
-                let part = |entry: &Counted| entry.mass * variable_part(dispersion * entry.exposure, entry.count);
-                values.column(column).iter().map(part).sum::<f64>()
+                let entries = values.column(column).iter();
+                let [shapes, counts, masses]: [Vec<f64>; 3] = [
+                    entries.clone().map(|entry| dispersion * entry.exposure).collect(),
+                    entries.clone().map(|entry| entry.count).collect(),
+                    entries.map(|entry| entry.mass).collect(),
+                ];
+                weighted_ln_gamma_differences(&shapes, &counts, &masses)
             };
             map(self.columns.len(), column).iter().sum()
         });
@@ -400,6 +405,7 @@ impl OfColumns for Dispersed {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::Counted;
     use crate::special::ln_gamma;
 
     fn family(dispersion: f64, values: &[(f64, f64)], mass: f64) -> Dispersed {

@@ -23,9 +23,19 @@ pub fn sum_of_digamma_differences(a: f64, counts: &[f64]) -> f64 {
     Instructions::widest().run(Digammas { a, counts })
 }
 
+/// `sum_i w_i {digamma(a_i + n_i) - digamma(a_i)}` over positive counts.
+pub fn weighted_digamma_differences(a: &[f64], counts: &[f64], weights: &[f64]) -> f64 {
+    Instructions::widest().run(WeightedDigammas { a, counts, weights })
+}
+
 /// `sum_i {ln Gamma(a_i + n_i) - ln Gamma(a_i)}` over counts; negative counts are treated as zero.
 pub fn sum_of_ln_gamma_differences(a: &[f64], counts: &[f64]) -> f64 {
-    Instructions::widest().run(LnGammas { a, counts })
+    Instructions::widest().run(LnGammas { a, counts, weights: None })
+}
+
+/// The same with a weight for each term.
+pub fn weighted_ln_gamma_differences(a: &[f64], counts: &[f64], weights: &[f64]) -> f64 {
+    Instructions::widest().run(LnGammas { a, counts, weights: Some(weights) })
 }
 
 /// `x` times a polynomial of its square.
@@ -72,9 +82,63 @@ impl WithSimd for Digammas<'_> {
     }
 }
 
+struct WeightedDigammas<'a> {
+    a: &'a [f64],
+    counts: &'a [f64],
+    weights: &'a [f64],
+}
+
+impl WithSimd for WeightedDigammas<'_> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> f64 {
+        let one_by_one = |a: &[f64], counts: &[f64], weights: &[f64]| -> f64 {
+            a.iter().zip(counts).zip(weights).map(|((a, n), weight)| weight * digamma_difference(*a, *n)).sum()
+        };
+        let ((firsts, rest_a), (eights, rest)) = (self.a.as_chunks::<TOGETHER>(), self.counts.as_chunks::<TOGETHER>());
+        let (weights, rest_weights) = self.weights.as_chunks::<TOGETHER>();
+        let (mut parts, mut others) = ([0.0; TOGETHER], one_by_one(rest_a, rest, rest_weights));
+        for ((a, counts), weights) in firsts.iter().zip(eights).zip(weights) {
+            if a.iter().zip(counts).all(|(a, n)| ARGUMENTS.contains(a) && *n < MOST) {
+                add_digammas(a, counts, weights, &mut parts);
+            } else {
+                others += one_by_one(a, counts, weights);
+            }
+        }
+        sum(&parts) + others
+    }
+}
+
+/// As [`Digammas`], with an argument for each count, and one division for the terms `n / ((a + i + n) (a + i))` of all
+/// shifts.
+#[inline(always)]
+fn add_digammas(a: &[f64; TOGETHER], counts: &[f64; TOGETHER], weights: &[f64; TOGETHER], parts: &mut [f64; TOGETHER]) {
+    let (mut bases, mut above, mut below) = (*a, [0.0; TOGETHER], [1.0; TOGETHER]);
+    for _ in 0..ASYMPTOTIC as usize {
+        for index in 0..TOGETHER {
+            let (base, n) = (bases[index], counts[index]);
+            let is_below = base < ASYMPTOTIC;
+            let product = (base + n) * base;
+            above[index] = if is_below { above[index] * product + n * below[index] } else { above[index] };
+            below[index] *= if is_below { product } else { 1.0 };
+            bases[index] += if is_below { 1.0 } else { 0.0 };
+        }
+    }
+    for index in 0..TOGETHER {
+        let (base, n) = (bases[index], counts[index]);
+        let (start, end) = (1.0 / base, 1.0 / (base + n));
+        let asymptotic = ln_of_positive((base + n) * start) + 0.5 * n * start * end;
+        let series = start * odd(&DIGAMMA_SERIES, start) - end * odd(&DIGAMMA_SERIES, end);
+        parts[index] += weights[index] * (asymptotic + series + above[index] / below[index]);
+    }
+}
+
 struct LnGammas<'a> {
     a: &'a [f64],
     counts: &'a [f64],
+    /// Ones without it.
+    weights: Option<&'a [f64]>,
 }
 
 impl WithSimd for LnGammas<'_> {
@@ -82,20 +146,24 @@ impl WithSimd for LnGammas<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) -> f64 {
-        let one_by_one = |a: &[f64], counts: &[f64]| -> f64 {
-            let seen = a.iter().zip(counts).filter(|(_, n)| **n > 0.0);
-            seen.map(|(a, n)| ln_gamma_difference(*a, *n)).sum()
+        let one_by_one = |a: &[f64], counts: &[f64], weights: &[f64]| -> f64 {
+            let seen = a.iter().zip(counts).zip(weights).filter(|((_, n), _)| **n > 0.0);
+            seen.map(|((a, n), weight)| weight * ln_gamma_difference(*a, *n)).sum()
         };
         let ((firsts, rest_a), (eights, rest)) = (self.a.as_chunks::<TOGETHER>(), self.counts.as_chunks::<TOGETHER>());
-        let (mut parts, mut others) = ([0.0; TOGETHER], one_by_one(rest_a, rest));
-        for (a, counts) in firsts.iter().zip(eights) {
+        let (weights, rest_weights) = self.weights.unwrap_or_default().as_chunks::<TOGETHER>();
+        let ones = [1.0; TOGETHER];
+        let rest_weights = if self.weights.is_some() { rest_weights } else { &ones };
+        let (mut parts, mut others) = ([0.0; TOGETHER], one_by_one(rest_a, rest, rest_weights));
+        for (index, (a, counts)) in firsts.iter().zip(eights).enumerate() {
             if counts.iter().all(|n| *n <= 0.0) {
                 continue;
             }
+            let weights = weights.get(index).unwrap_or(&ones);
             if a.iter().zip(counts).all(|(a, n)| ARGUMENTS.contains(a) && *n < MOST) {
-                add_ln_gammas(a, counts, &mut parts);
+                add_ln_gammas(a, counts, weights, &mut parts);
             } else {
-                others += one_by_one(a, counts);
+                others += one_by_one(a, counts, weights);
             }
         }
         sum(&parts) + others
@@ -104,7 +172,12 @@ impl WithSimd for LnGammas<'_> {
 
 /// Uses Stirling's series above the shifts, with one logarithm for the factors `(a + i + n) / (a + i)` of all shifts.
 #[inline(always)]
-fn add_ln_gammas(a: &[f64; TOGETHER], counts: &[f64; TOGETHER], parts: &mut [f64; TOGETHER]) {
+fn add_ln_gammas(
+    a: &[f64; TOGETHER],
+    counts: &[f64; TOGETHER],
+    weights: &[f64; TOGETHER],
+    parts: &mut [f64; TOGETHER],
+) {
     let (mut bases, mut above, mut below) = (*a, [1.0; TOGETHER], [1.0; TOGETHER]);
     for _ in 0..ASYMPTOTIC as usize {
         for index in 0..TOGETHER {
@@ -118,8 +191,9 @@ fn add_ln_gammas(a: &[f64; TOGETHER], counts: &[f64; TOGETHER], parts: &mut [f64
         let (base, n) = (bases[index], counts[index].max(0.0));
         let end = base + n;
         let stirling = odd(&STIRLING, 1.0 / end) - odd(&STIRLING, 1.0 / base);
-        parts[index] += (base - 0.5) * ln_of_positive(end / base) + n * (ln_of_positive(end) - 1.0) + stirling
+        let term = (base - 0.5) * ln_of_positive(end / base) + n * (ln_of_positive(end) - 1.0) + stirling
             - ln_of_positive(above[index] / below[index]);
+        parts[index] += weights[index] * term;
     }
 }
 
@@ -151,8 +225,17 @@ mod tests {
                 .collect();
             let size = |terms: &[f64]| terms.iter().map(|term| 1.0 + term.abs()).sum::<f64>();
             for set in Instructions::available() {
-                let found = set.run(LnGammas { a: &all, counts: &counts });
+                let found = set.run(LnGammas { a: &all, counts: &counts, weights: None });
                 prop_assert!((found - gammas.iter().sum::<f64>()).abs() <= 1e-14 * size(&gammas), "{set:?} {found}");
+            }
+            let weights: Vec<f64> = (0..counts.len()).map(|index| f64::from(index as u8 % 4) + 0.25).collect();
+            let weighted = |terms: &[f64]| terms.iter().zip(&weights).map(|(term, w)| term * w).collect::<Vec<f64>>();
+            let each: Vec<f64> = all.iter().zip(&counts).map(|(a, n)| digamma_difference(*a, *n)).collect();
+            for (found, terms) in [
+                (weighted_ln_gamma_differences(&all, &counts, &weights), weighted(&gammas)),
+                (weighted_digamma_differences(&all, &counts, &weights), weighted(&each)),
+            ] {
+                prop_assert!((found - terms.iter().sum::<f64>()).abs() <= 4e-14 * size(&terms), "{found}");
             }
             let found = sum_of_digamma_differences(a, &counts);
             prop_assert!((found - digammas.iter().sum::<f64>()).abs() <= 1e-14 * size(&digammas), "{found}");

@@ -192,6 +192,26 @@ def test_the_density_follows_from_most_rows() -> None:
     assert own.spread == pytest.approx(distances[5])
 
 
+def test_a_background_opens_while_a_tail_is_still_estimated() -> None:
+    rng = np.random.default_rng(0)
+    rows = np.r_[rng.normal(size=(3000, 2)), rng.uniform(-20, 20, (60, 2))]
+    fit = sb.fit(mixture(sb.StudentT()), rows, progress=False)
+    assert fit.n_components == 1
+    assert fit.background_count > 50
+
+
+def test_tails_of_a_given_reach_do_not_follow_from_another_one() -> None:
+    rng = np.random.default_rng(1)
+    rows = np.r_[rng.uniform(-1, 1, (500, 2)), [[100.0, 0.0], [0.0, 300.0]]]
+    for options, expected in (({}, 300.0), ({"reach": 50.0}, 1.0), ({"centre": [0.0, 0.0]}, 1.0)):
+        own = sb.Background(**options)
+        start = sb.Full(max_passes=0)
+        found = sb.fit(sb.Mixture(sb.Gaussian(), background=own), rows, start, progress=False).model.background
+        assert found is not None
+        assert found.spread == pytest.approx(expected, rel=0.02)
+        assert (found.tails == 0.02) == bool(options)
+
+
 @pytest.mark.parametrize("far", [15.0, 60.0])
 def test_a_small_cluster_far_away_is_no_background(far: float) -> None:
     rng = np.random.default_rng(5)

@@ -38,12 +38,13 @@ class Background(_OfMixtures):
         The centre of :math:`p_0`, in the units of the data. Default: the middle of the usual values.
     reach : float or array_like of shape (D,), optional
         How far the uniform part of :math:`p_0` reaches from the centre in each column, in its unit, positive. Default:
-        half of the range of the usual values, and one percent more.
+        half of the range of the usual values, and one percent more; tiny for a constant column.
     tails : float, optional
-        The weight of the Cauchy part, from 1e-9 to 1. Default: 0.02, and more the more rows are beyond the reach.
+        The weight of the Cauchy part, from 1e-9 to 1. Default: 0.02; more, the more rows are beyond the default reach
+        around the default centre.
     spread : float, optional
-        The scale of the Cauchy part, as a multiple of the standard deviation of the uniform part. Default: 1, or how
-        many reaches the median of the rows beyond the reach is away.
+        The scale of the Cauchy part, as a multiple of the standard deviation of the uniform part. Default: 1; with rows
+        beyond the default reach around the default centre, how many reaches their median is away.
 
     Raises
     ------

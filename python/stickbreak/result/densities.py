@@ -34,8 +34,8 @@ class Density:
     """The density of some columns of a fit: a mixture of J parts, made by `Fit.marginal` or `Fit.conditional`.
 
     It is immutable. Each part is the distribution of the columns given a component of the fit: a Student t, a normal,
-    or a product of distributions of single columns. The last part has the `Fit.leftover_weight`, unless the fit has
-    none or the density is at point estimates.
+    or a product of distributions of single columns. Behind these is a part of weight `Fit.leftover_weight`, unless the
+    fit has none or the density is at point estimates. A background is the last two parts, its uniform and its far one.
 
     Examples
     --------

@@ -88,7 +88,8 @@ def stability(
     Returns
     -------
     Stability
-        With `objectives`, `ari`, `together`, the `best` fit, and `labels` that join them.
+        With `objectives`, `ari`, `together`, the `best` fit, and `labels` that join them. A background is one more
+        cluster there, behind the components.
 
     Raises
     ------

@@ -10,7 +10,7 @@ use crate::likelihood::negative_binomial::chance::Chance;
 use crate::parallel::{blocks, map};
 use crate::parameters::{Parameters, Value, vector};
 use crate::registry::Range;
-use crate::special::{digamma, digamma_difference};
+use crate::special::{digamma, digamma_difference, weighted_digamma_differences};
 
 /// Number of columns whose parameters one task estimates.
 const COLUMNS: usize = 64;
@@ -129,17 +129,17 @@ impl Dispersed {
         counts: &[Counted],
         times: f64,
     ) -> f64 {
+        let weights: Vec<f64> = counts.iter().map(|entry| times * entry.mass * entry.exposure).collect();
+        let counted: Vec<f64> = counts.iter().map(|entry| entry.count).collect();
+        let mut shapes = vec![0.0; counts.len()];
         maximum_at(prior.dispersion.clamp(range.least, range.greatest), range, |dispersion| {
             let of_prior = rate * digamma_difference(dispersion * rate, prior.a);
             let gain = |(n, s): &(f64, f64)| {
                 let rows = rate + n;
                 of_prior - rows * digamma_difference(dispersion * rows, prior.a + s)
             };
-            let of_entry = |&Counted { count, exposure, mass }: &Counted| {
-                mass * exposure * digamma_difference(dispersion * exposure, count)
-            };
-            let of_rows: f64 = counts.iter().map(of_entry).sum();
-            cells.iter().map(gain).sum::<f64>() + times * of_rows
+            shapes.iter_mut().zip(counts).for_each(|(shape, entry)| *shape = dispersion * entry.exposure);
+            cells.iter().map(gain).sum::<f64>() + weighted_digamma_differences(&shapes, &counted, &weights)
         })
     }
 }
