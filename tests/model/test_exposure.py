@@ -375,7 +375,7 @@ def test_types_of_cells(form: str) -> None:
 
 # ------------------------------------------------------------------------------------------------- what is refused
 @every_kind
-@pytest.mark.parametrize("value", [0.0, -1.0, np.nan, np.inf])
+@pytest.mark.parametrize("value", [0.0, -1.0, np.nan, np.inf, 1e-300, 1e200])
 @pytest.mark.parametrize("form", ["column", "argument", "sparse", "stream", "new"])
 def test_exposures_are_positive(kind: Any, value: float, form: str) -> None:
     rows, exposures, _ = counts(30)

@@ -112,14 +112,14 @@ def rows(value: object, argument: str, exposure: object, known: Known, *, minimu
 
 
 def _checked(value: object, n_rows: int) -> NDArray[np.float64]:
-    allowed = f"finite numbers above 0, of shape ({n_rows},)"
+    allowed = f"numbers above 0, from 1e-100 to 1e100, of shape ({n_rows},)"
     found = arrays.numeric(value, NAME, allowed)
     if found.dtype.kind == "b":
         raise invalid_type(NAME, describe(value), allowed)
     if found.shape != (n_rows,):
         raise invalid_argument(NAME, f"of shape {found.shape}", allowed)
     exposures = found.astype(np.float64)
-    wrong = ~((exposures > 0.0) & (exposures < np.inf))
+    wrong = ~((exposures >= 1e-100) & (exposures <= 1e100))
     if wrong.any():
         row = int(wrong.argmax())
         raise invalid_argument(NAME, f"{exposures[row]} at row {row}", allowed)
