@@ -167,7 +167,7 @@ class NegativeBinomial(Likelihood):
     Parameters
     ----------
     dispersion : float or array_like of shape (D,), optional
-        :math:`\rho`, from 1e-6 to 1e9 (any positive number with an `exposure`). Default: 2 divided by the mean
+        :math:`\rho`, from 1e-6 to 1e9 (any positive number with `exposure=` here). Default: 2 divided by the mean
         exposure.
     shape : float or array_like of shape (D,), optional
         :math:`a_0 > 0`. Default: rate times (column mean + 1e-3 overall mean), divided by the mean exposure, so that
