@@ -31,8 +31,8 @@ from common.head import print_head
 from scikit_learn import Stickbreak
 
 ROUNDS = 5
-# A column of numbers with so many distinct values has categories under StepMix, whose normal densities of such columns
-# have no bound.
+# StepMix gets numbers with at most this many distinct values as categories, because its normal densities of such
+# columns have no bound.
 FEW = 20
 # Labels of the rows, and the mean log density of those held out.
 Found = tuple[np.ndarray, float | None]

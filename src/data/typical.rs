@@ -14,9 +14,9 @@ const LEAST_ROWS: usize = 20;
 const USUAL: [f64; 2] = [0.1, 0.9];
 /// A row is far if a value is more usual ranges than this from the nearer quantile.
 const FAR: f64 = 100.0;
-/// The extremes of a column are those of values at most so many usual ranges from the nearer quantile.
+/// A value more usual ranges than this from the nearer quantile does not count in the extremes of its column.
 const NEAR: f64 = 10.0;
-/// The bulk is used if its variance is below this fraction of the variance of all rows in some column.
+/// The moments of near rows are used if their variance is below this fraction of the variance of all rows in some column.
 const HIDDEN: f64 = 1e-3;
 /// Fraction of the squares of all rows that is added to the diagonal of covariances, so that the prior scale keeps a
 /// scatter matrix of all rows positive definite.
@@ -55,7 +55,7 @@ pub fn typical<F: Scalar>(data: &dyn Dataset<F>, all: &Moments) -> Result<Moment
     };
     let near: Vec<&(f64, &[F])> = rows.iter().filter(|(_, row)| row.iter().zip(&usual).all(is_near)).collect();
     let of_near = if 2 * near.len() < rows.len() { all.clone() } else { of_rows(&near, all) };
-    let is_hidden = of_near.variance.iter().zip(&all.variance).any(|(bulk, all)| *bulk < HIDDEN * all);
+    let is_hidden = of_near.variance.iter().zip(&all.variance).any(|(near, all)| *near < HIDDEN * all);
     let mut found = if is_hidden { of_near } else { all.clone() };
     (found.beyond, found.distance) = beyond(&rows, &ranges);
     (found.least, found.most) = ranges.into_iter().map(|[least, most]| (least, most)).unzip();
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!((found.mass, found.n_rows), (all.mass, all.n_rows));
         assert_eq!((found.least, found.most), (expected.least, expected.most));
         assert!((found.beyond - 2.0 / 42.0).abs() < 1e-15);
-        // 1e7 in the first column, and 1e8 in the second, are so many half ranges from the middle.
+        // The second far row is the farther one of two; its distance is that of -1e8 in the second column.
         assert!((found.distance - (1e8 + 4.5) / 4.5).abs() < 1e-6);
     }
 

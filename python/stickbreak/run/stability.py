@@ -35,8 +35,8 @@ class Stability:
     best : Fit
         The fit with the highest objective.
     labels : ndarray of int64, shape (n,)
-        Clusters on which the fits agree best: the labels with the lowest mean variation of information from those of
-        the fits, found as by `Trace.point_estimate`.
+        Clusters on which the fits agree best, of which a background is one: the labels with the lowest mean variation
+        of information from those of the fits, found as by `Trace.point_estimate`.
     """
 
     seeds: NDArray[np.int64]
