@@ -16,7 +16,7 @@ const USUAL: [f64; 2] = [0.1, 0.9];
 const FAR: f64 = 100.0;
 /// A value more usual ranges than this from the nearer quantile does not count in the extremes of its column.
 const NEAR: f64 = 10.0;
-/// The moments of near rows are used if their variance is below this fraction of the variance of all rows in some column.
+/// The moments of near rows are used if their variance is below this fraction of that of all rows in some column.
 const HIDDEN: f64 = 1e-3;
 /// Fraction of the squares of all rows that is added to the diagonal of covariances, so that the prior scale keeps a
 /// scatter matrix of all rows positive definite.
