@@ -327,6 +327,15 @@ def test_json_of_results(folder: Path, rows: np.ndarray) -> None:
     assert out == {"out": "x.npy", "shape": [300]}
 
 
+def test_a_background_has_the_last_column(folder: Path, rows: np.ndarray) -> None:
+    run("fit", "rows.npy", "--background", "--out", "behind.safetensors")
+    fit = sb.load("behind.safetensors")
+    shares = fit.predict_proba(rows, tail=True)
+    assert answer("predict", "behind.safetensors", "rows.npy", "--proba") == {"responsibilities": shares.tolist()}
+    header = run("predict", "behind.safetensors", "rows.npy", "--proba").stdout.splitlines()[0]
+    assert header.split(",") == [*(f"component_{k}" for k in range(fit.n_components)), "background"]
+
+
 def test_score(folder: Path, rows: np.ndarray) -> None:
     fit = sb.load("model.safetensors")
     densities = fit.log_predictive(rows)

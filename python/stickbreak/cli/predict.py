@@ -26,7 +26,8 @@ from stickbreak.cli.program import Command, rows_of
 @click.option(
     "--proba",
     is_flag=True,
-    help="Give the responsibilities of all components for each row, which have sum one, instead of the best component.",
+    help="Give the responsibilities of all components for each row, which have sum one, instead of the best component. "
+    "A background has the last column.",
 )
 @threads_option
 @keep_option
@@ -58,9 +59,15 @@ def predict(
     fit = load_fit(model)
     reading = Reading(columns=columns, key=key, delimiter=delimiter, header=header, keep=keep)
     table = reading.read(data, may_miss=fit._state.missing == "marginalize", words=of_fit(fit))
-    names = [f"component_{component}" for component in range(fit.n_components)] if proba else ["component"]
+    has_background = fit.model.background is not None
+    components = [f"component_{component}" for component in range(fit.n_components)]
+    names = components + ["background"] * has_background if proba else ["component"]
     key_of_json = "responsibilities" if proba else "components"
     check_kept(table.kept, [*names, key_of_json])
     with rows_of(data):
-        found = fit.predict_proba(table, threads=threads) if proba else fit.predict(table, threads=threads)
+        found = (
+            fit.predict_proba(table, tail=has_background, threads=threads)
+            if proba
+            else fit.predict(table, threads=threads)
+        )
         give_table(out, names, found, key=key_of_json, as_json=as_json, kept=table.kept)
