@@ -46,6 +46,10 @@ class Kind:
     default: Make
     modal: Make
     takes_moves: bool = True
+    # Beside the bound.
+    objectives: tuple[str, ...] = ("map", "ml")
+    # Whether samplers that integrate components out take it.
+    has_marginal: bool = True
 
 
 KINDS: dict[str, Kind] = {
@@ -104,6 +108,24 @@ if hasattr(sb, "NegativeBinomial"):
             "sparse counts",
             lambda d: sb.NegativeBinomial(),
             lambda d: sb.NegativeBinomial(3.0, shape=np.full(d, 1.5), rate=1.0),
+        ),
+    }
+
+if hasattr(sb, "StudentT"):
+    KINDS |= {
+        "StudentT": Kind(
+            "real",
+            lambda d: sb.StudentT(),
+            lambda d: sb.StudentT(4.0, dof=d + 4.0, scale=np.eye(d)),
+            objectives=(),
+            has_marginal=False,
+        ),
+        "StudentT diagonal": Kind(
+            "real",
+            lambda d: sb.StudentT(covariance="diagonal"),
+            lambda d: sb.StudentT(4.0, covariance="diagonal", dof=6.0, scale=np.ones(d)),
+            objectives=(),
+            has_marginal=False,
         ),
     }
 
@@ -171,10 +193,11 @@ def memoized(**options: Any) -> sb.Memoized:
 def case(name: str, rows: Any, likelihood: Any, algorithm: Any, *, process: Any = None, **overrides: Any) -> Case:
     """Return a case of one call of `fit`, by default in one thread; `process` may be a function."""
     options = {"seed": 3, "threads": THREADS, "progress": False} | overrides
+    own = {"background": behind} if (behind := options.pop("background", None)) else {}
 
     def make() -> sb.Fit:
         chosen = process() if callable(process) else process or sb.DirichletProcess()
-        return sb.fit(sb.Mixture(likelihood=likelihood, process=chosen), rows, algorithm, **options)
+        return sb.fit(sb.Mixture(likelihood=likelihood, process=chosen, **own), rows, algorithm, **options)
 
     return Case(name, rows, make)
 
@@ -192,7 +215,7 @@ def of_likelihoods() -> Iterator[Case]:
         hard = memoized(sparsity=1, margin=None)
         yield case(f"{name}/hard float32", single, default, hard, n_components=k)
         yield case(f"{name}/by itself", rows, default, None)
-        for objective in ("map", "ml"):
+        for objective in kind.objectives:
             process = sb.FiniteDirichlet(k, concentration=1.5 * k)
             chosen = memoized(objective=objective, sparsity=2)
             yield case(f"{name}/{objective}", rows, modal, chosen, process=process)
@@ -233,6 +256,10 @@ def of_algorithms() -> Iterator[Case]:
     for batches, shuffle in itertools.product(("auto", 1, 2, 7, 50), (True, False)):
         chosen = memoized(batches=batches, shuffle=shuffle)
         yield case(f"memoized batches={batches} shuffle={shuffle}", rows, sb.Gaussian(), chosen, n_components=k)
+    if hasattr(sb.Memoized, "shard_rows"):
+        for shard_rows, moves in itertools.product((33, 150), ((), MOVES["all"])):
+            chosen = memoized(shard_rows=shard_rows, moves=moves)
+            yield case(f"shard_rows={shard_rows} {len(moves)} moves", rows, sb.Gaussian(), chosen, n_components=k)
     for size, delay, decay in ((64, 1.0, 0.6), (300, 10.0, 0.9)):
         stochastic = sb.Stochastic(size, delay, decay, shuffle=False, max_passes=4)
         yield case(f"stochastic {size} {delay} {decay}", rows, sb.Gaussian(), stochastic, n_components=k)
@@ -307,6 +334,12 @@ def of_rows() -> Iterator[Case]:
     rows = with_holes(table("real", d=6, dtype="float32"))
     options = {"missing": "marginalize", "n_components": 6, "sample_weight": weights(len(rows))}
     yield case("missing weighted float32", rows, sb.DiagonalGaussian(), memoized(), **options)
+    if hasattr(sb, "Background"):
+        far = np.vstack([table("real"), np.random.default_rng(5).uniform(-40.0, 40.0, size=(25, 3))])
+        for name, algorithm in (("memoized", memoized()), ("moves", memoized(moves=MOVES["all"])), ("by itself", None)):
+            for likelihood in ("Gaussian", "StudentT"):
+                options = {"background": sb.Background(), "n_components": None if name == "by itself" else 5}
+                yield case(f"background {likelihood} {name}", far, KINDS[likelihood].default(3), algorithm, **options)
 
 
 def of_starts() -> Iterator[Case]:

@@ -164,7 +164,7 @@ def of_samplers() -> Iterator[Case]:
             yield chains(f"{sampler}/{name}", rows, sb.Gaussian(), process, made)
     for name, kind in KINDS.items():
         rows_of_kind, made = table(kind.domain, n=60, d=4), kind.default(4)
-        for sampler in ("CollapsedGibbs", "SplitMerge", "TreeGuided", "Slice"):
+        for sampler in ("CollapsedGibbs", "SplitMerge", "TreeGuided", "Slice") if kind.has_marginal else ("Slice",):
             yield chains(f"{sampler}/{name}", rows_of_kind, made, first, SAMPLERS[sampler])
     starts: tuple[Any, ...] = ("single", "singletons", "ibhc", "one-on-top", np.arange(60) % 4)
     for init in starts:

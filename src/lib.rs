@@ -73,6 +73,7 @@ pub mod scoring;
 pub mod simd;
 pub mod special;
 pub mod suffstats;
+mod tree_sum;
 pub mod visits;
 
 pub use error::{Error, Result};

@@ -199,6 +199,16 @@ impl Summary {
         self.combine(other, 1.0)
     }
 
+    /// As [`Summary::add`]. Where both have sparse statistics, the sum takes the smaller of the two forms.
+    ///
+    /// # Errors
+    /// As [`Summary::add`].
+    pub fn add_compact(&mut self, other: &Self) -> Result<()> {
+        self.add(other)?;
+        *self = std::mem::take(self).compact();
+        Ok(())
+    }
+
     /// Subtracts another summary.
     pub fn sub(&mut self, other: &Self) -> Result<()> {
         self.combine(other, -1.0)

@@ -237,6 +237,7 @@ GOOD: dict[str, Maker] = {
     "batch_size": _one_of(1, 5, 100),
     "batches": _one_of("auto", 1, 2),
     "bounds_memory": _one_of(1, 2**20),
+    "shard_rows": _one_of(7, 2**17),
     "budget": _one_of(None, 10),
     "candidates": _FEW,
     "decay": _one_of(0.6, 1.0),

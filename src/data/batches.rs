@@ -15,15 +15,21 @@ pub trait BatchSource<F: Real>: Send + Sync {
     fn dimension(&self) -> usize;
     /// Number of batches, if the source knows it.
     fn n_batches(&self) -> Option<usize>;
-    /// Loads batch `batch`, which must have the same units every time.
+    /// Number of shards of all batches, if the source knows it.
+    fn n_shards(&self) -> Option<usize> {
+        self.n_batches()
+    }
+    /// The shards of a batch, in the order in which their sums are added up. Every shard is in one batch.
+    fn shards(&self, batch: usize) -> Vec<usize> {
+        vec![batch]
+    }
+    /// Loads a shard, which must have the same units every time.
     ///
     /// # Errors
     /// [`Error::Source`] with the source's own message.
-    fn load(&self, batch: usize) -> Result<RowUnits<'_, F>>;
-    /// Whether a batch can be loaded more than once.
+    fn load(&self, shard: usize) -> Result<RowUnits<'_, F>>;
+    /// Whether a shard can be loaded more than once.
     fn can_replay(&self) -> bool;
-    /// A number that identifies the data and their division into batches.
-    fn fingerprint(&self) -> u64;
 }
 
 /// A table in memory or in a memory map. Its rows are assigned to batches by a permutation that depends on the seed.
@@ -31,60 +37,107 @@ pub struct ArrayBatches<'a, F: Real> {
     rows: &'a dyn Rows<F>,
     weights: Option<&'a [f64]>,
     order: Option<Vec<u32>>,
-    n_batches: usize,
-    fingerprint: u64,
+    ranges: ShardRanges,
 }
 
 impl<'a, F: Real> ArrayBatches<'a, F> {
-    /// Divides `rows` into `n_batches`; with `shuffle`, by a permutation that depends on the seed and the number of
-    /// rows only. `content` is any number that identifies the data.
+    /// Divides `rows`. Their permutation depends only on the seed and on the number of rows.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for no batch, more batches than rows, or more than 2^32 - 1 rows.
-    pub fn new(
-        rows: &'a dyn Rows<F>,
-        weights: Option<&'a [f64]>,
-        n_batches: usize,
-        shuffle: Option<u64>,
-        content: u64,
-    ) -> Result<Self> {
+    pub fn new(rows: &'a dyn Rows<F>, weights: Option<&'a [f64]>, sharding: Sharding) -> Result<Self> {
         let n = rows.n_rows();
-        if n_batches == 0 || n_batches > n {
-            return Err(Error::invalid("batches", n_batches, format!("between 1 and the number of rows, {n}")));
-        }
+        let Sharding { n_batches, shuffle, .. } = sharding;
+        let ranges = ShardRanges::new(n, &sharding)?;
         let count =
             u32::try_from(n).map_err(|_| Error::invalid("data", format!("{n} rows"), "at most 4294967295 rows"))?;
         // With a single batch the order does not matter, and the original order lets a memory map be read sequentially.
         let order = shuffle.filter(|_| n_batches > 1).map(|seed| {
             let mut order = permutation(count, &mut stream(seed, Purpose::Batches, 0));
-            for range in ranges(n, n_batches) {
-                order[range].sort_unstable();
+            for batch in 0..n_batches {
+                order[batch_range(n, n_batches, batch)].sort_unstable();
             }
             order
         });
-        let fingerprint = cut_fingerprint(content, n, rows.n_columns(), n_batches, shuffle);
-        Ok(Self { rows, weights, order, n_batches, fingerprint })
+        Ok(Self { rows, weights, order, ranges })
     }
 }
 
-/// A number that identifies the data and their division into batches.
-pub(super) fn cut_fingerprint(content: u64, n: usize, d: usize, n_batches: usize, shuffle: Option<u64>) -> u64 {
-    let cut = [n as u64, d as u64, n_batches as u64, shuffle.map_or(0, |seed| seed.wrapping_add(1))];
-    fingerprint(content, cut)
+/// How rows are divided into batches, and these into shards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sharding {
+    /// Number of batches.
+    pub n_batches: usize,
+    /// The seed by which rows are shuffled, if they are.
+    pub shuffle: Option<u64>,
+    /// Maximum number of rows of a shard.
+    pub shard_rows: usize,
 }
 
-fn ranges(n: usize, n_batches: usize) -> impl Iterator<Item = Range<usize>> {
-    (0..n_batches).map(move |b| batch_range(n, n_batches, b))
+impl Sharding {
+    /// Batches of one shard each.
+    pub fn of(n_batches: usize, shuffle: Option<u64>) -> Self {
+        Self { n_batches, shuffle, shard_rows: usize::MAX }
+    }
 }
 
-/// The rows of batch `b`, in shuffled order.
-pub(super) fn batch_range(n: usize, n_batches: usize, b: usize) -> Range<usize> {
-    cut(n, n_batches, b)..cut(n, n_batches, b + 1)
+/// Consecutive rows, in shuffled order, as shards of batches. Sizes of batches differ by at most one row. All shards of
+/// a batch but the last are as large as allowed.
+#[derive(Debug)]
+pub(super) struct ShardRanges {
+    /// The rows of each shard.
+    rows: Vec<Range<usize>>,
+    /// The shards of each batch.
+    shards: Vec<Range<usize>>,
 }
 
-/// Start of batch `b` of `n_batches`. Sizes differ by at most one row.
-fn cut(n: usize, n_batches: usize, b: usize) -> usize {
-    ((n as u128 * b as u128) / n_batches as u128) as usize
+impl ShardRanges {
+    /// Divides `n` rows.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for no batch, or more batches than rows.
+    pub(super) fn new(n: usize, sharding: &Sharding) -> Result<Self> {
+        let &Sharding { n_batches, shard_rows, .. } = sharding;
+        if n_batches == 0 || n_batches > n {
+            return Err(Error::invalid("batches", n_batches, format!("between 1 and the number of rows, {n}")));
+        }
+        let (mut rows, mut shards) = (Vec::new(), Vec::new());
+        for batch in 0..n_batches {
+            let (first, all) = (rows.len(), batch_range(n, n_batches, batch));
+            let starts = all.clone().step_by(shard_rows.max(1));
+            rows.extend(starts.map(|start| start..start.saturating_add(shard_rows.max(1)).min(all.end)));
+            shards.push(first..rows.len());
+        }
+        Ok(Self { rows, shards })
+    }
+
+    pub(super) fn n_batches(&self) -> usize {
+        self.shards.len()
+    }
+
+    pub(super) fn n_shards(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub(super) fn shards(&self, batch: usize) -> Vec<usize> {
+        self.shards[batch].clone().collect()
+    }
+
+    /// The batch of a shard.
+    pub(super) fn batch(&self, shard: usize) -> usize {
+        self.shards.partition_point(|shards| shards.end <= shard)
+    }
+
+    /// The rows of a shard.
+    pub(super) fn rows(&self, shard: usize) -> Range<usize> {
+        self.rows[shard].clone()
+    }
+}
+
+/// The rows of batch `b` of `n_batches`, in shuffled order.
+fn batch_range(n: usize, n_batches: usize, b: usize) -> Range<usize> {
+    let start = |b: usize| ((n as u128 * b as u128) / n_batches as u128) as usize;
+    start(b)..start(b + 1)
 }
 
 impl<F: Real> BatchSource<F> for ArrayBatches<'_, F> {
@@ -93,11 +146,19 @@ impl<F: Real> BatchSource<F> for ArrayBatches<'_, F> {
     }
 
     fn n_batches(&self) -> Option<usize> {
-        Some(self.n_batches)
+        Some(self.ranges.n_batches())
     }
 
-    fn load(&self, batch: usize) -> Result<RowUnits<'_, F>> {
-        let range = batch_range(self.rows.n_rows(), self.n_batches, batch);
+    fn n_shards(&self) -> Option<usize> {
+        Some(self.ranges.n_shards())
+    }
+
+    fn shards(&self, batch: usize) -> Vec<usize> {
+        self.ranges.shards(batch)
+    }
+
+    fn load(&self, shard: usize) -> Result<RowUnits<'_, F>> {
+        let range = self.ranges.rows(shard);
         Ok(match &self.order {
             None => RowUnits::range(self.rows, self.weights, range),
             Some(order) => RowUnits::list(self.rows, self.weights, &order[range]),
@@ -106,10 +167,6 @@ impl<F: Real> BatchSource<F> for ArrayBatches<'_, F> {
 
     fn can_replay(&self) -> bool {
         true
-    }
-
-    fn fingerprint(&self) -> u64 {
-        self.fingerprint
     }
 }
 
@@ -194,15 +251,11 @@ impl<F: Real, G: Fn(usize) -> Result<RowUnits<'static, F>> + Send + Sync> BatchS
     fn can_replay(&self) -> bool {
         true
     }
-
-    fn fingerprint(&self) -> u64 {
-        0
-    }
 }
 
-/// A single batch of all rows.
+/// A single batch of all rows, in one shard.
 pub fn whole<'a, F: Real>(rows: &'a dyn Rows<F>, weights: Option<&'a [f64]>) -> Result<ArrayBatches<'a, F>> {
-    ArrayBatches::new(rows, weights, 1, None, 0)
+    ArrayBatches::new(rows, weights, Sharding::of(1, None))
 }
 
 #[cfg(test)]
@@ -211,7 +264,7 @@ mod tests {
     use crate::data::DenseRows;
 
     fn numbers(source: &ArrayBatches<'_, f64>) -> Vec<Vec<usize>> {
-        (0..source.n_batches().expect("known"))
+        (0..source.n_shards().expect("known"))
             .map(|b| {
                 let units = source.load(b).expect("in memory");
                 (0..units.len()).map(|unit| units.row_number(unit)).collect()
@@ -222,13 +275,13 @@ mod tests {
     #[test]
     fn every_row_is_in_one_batch_and_the_permutation_depends_on_n_only() {
         let rows = DenseRows::new(vec![0.0_f64; 103], 1);
-        let seven = numbers(&ArrayBatches::new(&rows, None, 7, Some(5), 0).expect("7 of 103"));
+        let seven = numbers(&ArrayBatches::new(&rows, None, Sharding::of(7, Some(5))).expect("7 of 103"));
         let mut all: Vec<usize> = seven.concat();
         all.sort_unstable();
         assert_eq!(all, (0..103).collect::<Vec<_>>());
         assert!(seven.iter().all(|batch| (14..=15).contains(&batch.len()) && batch.is_sorted()));
 
-        let one_each = numbers(&ArrayBatches::new(&rows, None, 103, Some(5), 0).expect("as many as rows"));
+        let one_each = numbers(&ArrayBatches::new(&rows, None, Sharding::of(103, Some(5))).expect("as many as rows"));
         let first: std::collections::BTreeSet<usize> = one_each[..seven[0].len()].concat().into_iter().collect();
         assert_eq!(first.into_iter().collect::<Vec<_>>(), seven[0]);
     }
@@ -236,24 +289,35 @@ mod tests {
     #[test]
     fn without_shuffle_rows_keep_their_order() {
         let rows = DenseRows::new(vec![0.0_f64; 10], 1);
-        let batches = numbers(&ArrayBatches::new(&rows, None, 3, None, 0).expect("3 of 10"));
+        let batches = numbers(&ArrayBatches::new(&rows, None, Sharding::of(3, None)).expect("3 of 10"));
         assert_eq!(batches.concat(), (0..10).collect::<Vec<_>>());
     }
 
     #[test]
-    fn fingerprints_tell_cuts_and_contents_apart() {
-        let rows = DenseRows::new(vec![0.0_f64; 10], 1);
-        let print = |n, seed, content| ArrayBatches::new(&rows, None, n, seed, content).expect("allowed").fingerprint();
-        let all = [print(2, None, 0), print(3, None, 0), print(2, Some(0), 0), print(2, Some(1), 0), print(2, None, 9)];
-        assert!((0..5).all(|i| (0..i).all(|j| all[i] != all[j])));
-        assert_eq!(print(2, Some(1), 9), print(2, Some(1), 9));
+    fn shards_of_a_batch_are_its_rows_in_order() {
+        let rows = DenseRows::new(vec![0.0_f64; 103], 1);
+        let batches = numbers(&ArrayBatches::new(&rows, None, Sharding::of(7, Some(5))).expect("7 of 103"));
+        for shard_rows in [1, 4, 14, 15, usize::MAX] {
+            let sharding = Sharding { shard_rows, ..Sharding::of(7, Some(5)) };
+            let source = ArrayBatches::new(&rows, None, sharding).expect("7 of 103");
+            let mut shards = numbers(&source);
+            assert_eq!(source.n_shards(), Some(shards.len()));
+            for (index, batch) in batches.iter().enumerate() {
+                let listed = source.shards(index);
+                assert!(listed.is_sorted() && listed.iter().all(|&shard| shards[shard].len() <= shard_rows));
+                assert_eq!(listed.len(), batch.len().div_ceil(shard_rows));
+                let joined: Vec<usize> = listed.iter().flat_map(|&shard| std::mem::take(&mut shards[shard])).collect();
+                assert_eq!(joined, *batch);
+            }
+            assert!(shards.iter().all(Vec::is_empty), "a shard is in one batch");
+        }
     }
 
     #[test]
     fn too_many_batches_are_refused() {
         let rows = DenseRows::new(vec![0.0_f64; 10], 1);
-        assert!(ArrayBatches::new(&rows, None, 11, None, 0).is_err());
-        assert!(ArrayBatches::new(&rows, None, 0, None, 0).is_err());
+        assert!(ArrayBatches::new(&rows, None, Sharding::of(11, None)).is_err());
+        assert!(ArrayBatches::new(&rows, None, Sharding::of(0, None)).is_err());
     }
 
     #[test]

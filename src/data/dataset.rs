@@ -1,6 +1,6 @@
 //! All rows of a fit: a table with random access, or a stream that is read from the beginning.
 
-use crate::data::{Allowed, ArrayBatches, BatchSource, Csr, RowUnits, Rows};
+use crate::data::{Allowed, ArrayBatches, BatchSource, Csr, RowUnits, Rows, Sharding};
 use crate::error::Result;
 use crate::real::Real;
 
@@ -28,11 +28,11 @@ pub trait Dataset<F: Real>: Send + Sync {
     /// [`crate::Error::Source`].
     fn pick(&self, rows: &[u32]) -> Result<RowUnits<'_, F>>;
 
-    /// Returns the rows in batches, shuffled if `shuffle` is a seed. `content` is any number that identifies the data.
+    /// Returns the rows in batches.
     ///
     /// # Errors
     /// As [`ArrayBatches::new`]; [`crate::Error::NotSupported`] for shuffling a stream.
-    fn batches(&self, n_batches: usize, shuffle: Option<u64>, content: u64) -> Result<Box<dyn BatchSource<F> + '_>>;
+    fn batches(&self, sharding: Sharding) -> Result<Box<dyn BatchSource<F> + '_>>;
 
     /// Sets the allowed values, so that an error can name a disallowed value in a source whose values change between
     /// readings. Data in memory cannot change. The last call applies.
@@ -86,8 +86,8 @@ impl<F: Real> Dataset<F> for TableRows<'_, F> {
         Ok(RowUnits::list(self.rows, self.weights, rows.to_vec()))
     }
 
-    fn batches(&self, n_batches: usize, shuffle: Option<u64>, content: u64) -> Result<Box<dyn BatchSource<F> + '_>> {
-        Ok(Box::new(ArrayBatches::new(self.rows, self.weights, n_batches, shuffle, content)?))
+    fn batches(&self, sharding: Sharding) -> Result<Box<dyn BatchSource<F> + '_>> {
+        Ok(Box::new(ArrayBatches::new(self.rows, self.weights, sharding)?))
     }
 
     fn can_seek(&self) -> bool {

@@ -21,8 +21,8 @@ mod tree;
 mod typical;
 
 pub(crate) use batches::OTHER_VALUES;
-pub use batches::{ArrayBatches, BatchSource, CallbackBatches, whole};
-use batches::{Prints, batch_range, cut_fingerprint, print_of_values};
+pub use batches::{ArrayBatches, BatchSource, CallbackBatches, Sharding, whole};
+use batches::{Prints, ShardRanges, print_of_values};
 pub use coordinates::{Coordinates, Dependent, Freedom};
 pub use dataset::{Dataset, TableRows};
 pub use directions::{Informative, Strays, informative, strays};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::data::{Allowed, BatchSource, Coordinates, Csr, Dataset, OTHER_VALUES, RowUnits};
+use crate::data::{Allowed, BatchSource, Coordinates, Csr, Dataset, OTHER_VALUES, RowUnits, Sharding};
 use crate::error::{Error, Result};
 use crate::parallel::{blocks, try_map};
 use crate::real::Real;
@@ -39,8 +39,8 @@ impl<F: Real> Dataset<F> for SeenRows<'_, F> {
         Ok(self.rows.pick(rows)?.seen_through(self.coordinates))
     }
 
-    fn batches(&self, n_batches: usize, shuffle: Option<u64>, content: u64) -> Result<Box<dyn BatchSource<F> + '_>> {
-        let source = self.rows.batches(n_batches, shuffle, content)?;
+    fn batches(&self, sharding: Sharding) -> Result<Box<dyn BatchSource<F> + '_>> {
+        let source = self.rows.batches(sharding)?;
         Ok(Box::new(SeenBatches { source, coordinates: Arc::clone(self.coordinates), allowed: None }))
     }
 
@@ -65,8 +65,13 @@ pub struct SeenBatches<'a, F: Real> {
 }
 
 /// Refuses sparse rows whose columns are not ascending columns of the table, or whose values are not allowed.
-fn check_unchanged<F: Real>(units: &RowUnits<'_, F>, table: Csr<'_, F>, allowed: &Allowed, batch: usize) -> Result<()> {
-    let failed = |message| Error::Source { batch: Some(batch), message };
+fn check_unchanged<F: Real>(
+    units: &RowUnits<'_, F>,
+    table: Csr<'_, F>,
+    allowed: &Allowed,
+    batch: Option<usize>,
+) -> Result<()> {
+    let failed = |message| Error::Source { batch, message };
     let d = units.dimension();
     let rows = CHECKED * table.starts.len() / table.values.len().max(1);
     let ranges: Vec<_> = blocks(units.len(), rows.max(1)).collect();
@@ -101,9 +106,18 @@ impl<F: Real> BatchSource<F> for SeenBatches<'_, F> {
         self.source.n_batches()
     }
 
-    fn load(&self, batch: usize) -> Result<RowUnits<'_, F>> {
-        let units = self.source.load(batch)?;
+    fn n_shards(&self) -> Option<usize> {
+        self.source.n_shards()
+    }
+
+    fn shards(&self, batch: usize) -> Vec<usize> {
+        self.source.shards(batch)
+    }
+
+    fn load(&self, shard: usize) -> Result<RowUnits<'_, F>> {
+        let units = self.source.load(shard)?;
         if let (Some(allowed), Some(table)) = (&self.allowed, units.csr()) {
+            let batch = self.n_batches().and_then(|n| (0..n).find(|&batch| self.shards(batch).contains(&shard)));
             check_unchanged(&units, table, allowed, batch)?;
         }
         Ok(units.seen_through(&self.coordinates))
@@ -111,9 +125,5 @@ impl<F: Real> BatchSource<F> for SeenBatches<'_, F> {
 
     fn can_replay(&self) -> bool {
         self.source.can_replay()
-    }
-
-    fn fingerprint(&self) -> u64 {
-        self.source.fingerprint()
     }
 }

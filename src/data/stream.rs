@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::data::{
-    Allowed, BatchSource, Dataset, DenseRows, OTHER_VALUES, Prints, RowUnits, Rows, batch_range, check_rows,
-    cut_fingerprint, print_of_values,
+    Allowed, BatchSource, Dataset, DenseRows, OTHER_VALUES, Prints, RowUnits, Rows, ShardRanges, Sharding, check_rows,
+    print_of_values,
 };
 use crate::error::{Error, Result};
 use crate::parallel::Cancel;
@@ -260,9 +260,8 @@ impl<F: Real> Dataset<F> for Stream<'_, F> {
         Ok(RowUnits::owned(Box::new(DenseRows::new(values, d)), weights))
     }
 
-    fn batches(&self, n_batches: usize, shuffle: Option<u64>, content: u64) -> Result<Box<dyn BatchSource<F> + '_>> {
-        let n = self.n_rows();
-        if shuffle.is_some() && n_batches > 1 {
+    fn batches(&self, sharding: Sharding) -> Result<Box<dyn BatchSource<F> + '_>> {
+        if sharding.shuffle.is_some() && sharding.n_batches > 1 {
             return Err(Error::not_supported(
                 "shuffle",
                 "shuffle=True with a source that is read in order",
@@ -270,11 +269,7 @@ impl<F: Real> Dataset<F> for Stream<'_, F> {
                 "shuffle=False, with rows already in random order",
             ));
         }
-        if n_batches == 0 || n_batches > n {
-            return Err(Error::invalid("batches", n_batches, format!("between 1 and the number of rows, {n}")));
-        }
-        let fingerprint = cut_fingerprint(content, n, self.n_columns(), n_batches, shuffle);
-        Ok(Box::new(StreamBatches { stream: self, n_batches, fingerprint }))
+        Ok(Box::new(StreamBatches { stream: self, ranges: ShardRanges::new(self.n_rows(), &sharding)? }))
     }
 
     fn watch(&self, allowed: Allowed, missing: bool) {
@@ -328,8 +323,7 @@ impl<F: Real> Rows<F> for Window<F> {
 /// Batches of consecutive rows of a stream.
 struct StreamBatches<'a, F: Real> {
     stream: &'a Stream<'a, F>,
-    n_batches: usize,
-    fingerprint: u64,
+    ranges: ShardRanges,
 }
 
 impl<F: Real> BatchSource<F> for StreamBatches<'_, F> {
@@ -338,13 +332,21 @@ impl<F: Real> BatchSource<F> for StreamBatches<'_, F> {
     }
 
     fn n_batches(&self) -> Option<usize> {
-        Some(self.n_batches)
+        Some(self.ranges.n_batches())
     }
 
-    fn load(&self, batch: usize) -> Result<RowUnits<'_, F>> {
-        let range = batch_range(self.stream.n_rows(), self.n_batches, batch);
+    fn n_shards(&self) -> Option<usize> {
+        Some(self.ranges.n_shards())
+    }
+
+    fn shards(&self, batch: usize) -> Vec<usize> {
+        self.ranges.shards(batch)
+    }
+
+    fn load(&self, shard: usize) -> Result<RowUnits<'_, F>> {
+        let range = self.ranges.rows(shard);
         let named = |error| match error {
-            Error::Source { batch: None, message } => Error::Source { batch: Some(batch), message },
+            Error::Source { batch: None, message } => Error::Source { batch: Some(self.ranges.batch(shard)), message },
             other => other,
         };
         let values = self.stream.read(range.clone()).map_err(named)?;
@@ -354,10 +356,6 @@ impl<F: Real> BatchSource<F> for StreamBatches<'_, F> {
 
     fn can_replay(&self) -> bool {
         true
-    }
-
-    fn fingerprint(&self) -> u64 {
-        self.fingerprint
     }
 }
 
@@ -447,6 +445,7 @@ mod tests {
         fn it_is_the_table(
             sizes in prop::collection::vec(0_usize..2000, 1..8),
             n_batches in 1_usize..6,
+            shard_rows in prop_oneof![1_usize..2000, Just(usize::MAX)],
             weighted in any::<bool>(),
         ) {
             let n: usize = sizes.iter().sum();
@@ -465,11 +464,12 @@ mod tests {
                 let found = moments(&stream, needs, &allowed, false, &cancel);
                 prop_assert_eq!(found, moments(&table, needs, &allowed, false, &cancel));
             }
-            let (ours, theirs) = (stream.batches(n_batches, None, 5)?, table.batches(n_batches, None, 5)?);
-            prop_assert_eq!(ours.fingerprint(), theirs.fingerprint());
+            let sharding = Sharding { n_batches, shuffle: None, shard_rows };
+            let (ours, theirs) = (stream.batches(sharding)?, table.batches(sharding)?);
+            prop_assert!((0..n_batches).all(|batch| ours.shards(batch) == theirs.shards(batch)));
             for _ in 0..2 {
-                for batch in 0..n_batches {
-                    let (ours, theirs) = (ours.load(batch)?, theirs.load(batch)?);
+                for shard in 0..ours.n_shards().expect("known") {
+                    let (ours, theirs) = (ours.load(shard)?, theirs.load(shard)?);
                     prop_assert_eq!(rows_of(&ours), rows_of(&theirs));
                     let last = ours.len() - 1;
                     prop_assert_eq!(ours.row_number(last), theirs.row_number(last));
@@ -487,7 +487,7 @@ mod tests {
     fn a_pass_in_order_is_one_reading() {
         let blocks = Counting::new(vec![vec![3, 5, 2]]);
         let stream = counted(&blocks, None);
-        let batches = stream.batches(4, None, 0).expect("4 of 10");
+        let batches = stream.batches(Sharding::of(4, None)).expect("4 of 10");
         for passes in 1..=3 {
             for batch in 0..4 {
                 batches.load(batch).expect("there");
@@ -522,7 +522,7 @@ mod tests {
         ] {
             let blocks = Counting::new(vec![vec![10], later, vec![10]]);
             let stream = counted(&blocks, None);
-            let batches = stream.batches(2, None, 0).expect("2 of 10");
+            let batches = stream.batches(Sharding::of(2, None)).expect("2 of 10");
             let error = (0..2).find_map(|batch| batches.load(batch).err()).expect("not the same rows");
             assert!(said(&error).contains(message), "{error}");
             assert!(matches!(error, Error::Source { batch: Some(_), .. }));
@@ -536,7 +536,7 @@ mod tests {
         for (reading, row) in [(1, 0), (1, 299), (2, 70), (3, 128), (3, 299)] {
             let blocks = Counting { changed: (reading, row), ..Counting::new(vec![vec![100, 150, 50]]) };
             let stream = counted(&blocks, None);
-            let batches = stream.batches(3, None, 0).expect("3 of 300");
+            let batches = stream.batches(Sharding::of(3, None)).expect("3 of 300");
             // Readings 1 to 3: a slab, the last row (skipping all others), batches.
             let errors = [
                 stream.for_each_slab(4, &mut |_| Ok(())).err(),
@@ -559,8 +559,8 @@ mod tests {
             assert!(said(&error).contains("sample_weight"), "{error}");
         }
         let stream = counted(&blocks, None);
-        assert!(matches!(stream.batches(2, Some(1), 0), Err(Error::NotSupported { .. })));
-        assert!(stream.batches(0, None, 0).is_err() && stream.batches(11, None, 0).is_err());
+        assert!(matches!(stream.batches(Sharding::of(2, Some(1))), Err(Error::NotSupported { .. })));
+        assert!(stream.batches(Sharding::of(0, None)).is_err() && stream.batches(Sharding::of(11, None)).is_err());
         let fewer = Counting::new(vec![vec![10], vec![9]]);
         let stream = counted(&fewer, None);
         assert!(said(&stream.for_each_slab(4, &mut |_| Ok(())).expect_err("9 of 10")).contains("had 10 at first"));

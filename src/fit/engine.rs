@@ -7,7 +7,7 @@ use crate::elbo;
 use crate::error::{Error, Result};
 use crate::events::{Event, Observer};
 use crate::evidence;
-use crate::executor::Executor;
+use crate::executor::{Executor, add_known};
 use crate::fit::classes;
 use crate::fit::order::falling;
 use crate::fit::position::Position;
@@ -387,8 +387,7 @@ impl<F: Scalar> Engine<'_, F> {
             }
             self.settings.algorithm.take(&mut position.memo, batch as usize, visit.summary, visits)?;
             position.work += visit.work;
-            position.known_rows.resize(visit.known_rows.len(), 0.0);
-            position.known_rows.iter_mut().zip(visit.known_rows).for_each(|(sum, of_batch)| *sum += of_batch);
+            add_known(&mut position.known_rows, &visit.known_rows);
             position.done += 1;
             report_batch(observer, pass, position.done, n_batches);
             if position.done < n_batches {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::component::{ComponentId, EditLog};
-use crate::data::{BatchSource, Dataset, Moments, PartialLabels, SeenBatches, SeenRows};
+use crate::data::{BatchSource, Dataset, Moments, PartialLabels, SeenBatches, SeenRows, Sharding};
 use crate::error::{Error, Result};
 use crate::evidence;
 use crate::executor::{Executor, InProcess};
@@ -77,7 +77,12 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         let units = settings.units.for_rows(n);
         let sparsity = kind.sparsity(settings.local.sparsity, sizes.components);
         let local = LocalOptions { sparsity, ..settings.local };
-        let source = rows.batches(sizes.batches, settings.shuffle.then_some(settings.seed), data.fingerprint)?;
+        let sharding = Sharding {
+            n_batches: sizes.batches,
+            shuffle: settings.shuffle.then_some(settings.seed),
+            shard_rows: if units.kind::<F>().has_shards() { settings.shard_rows } else { usize::MAX },
+        };
+        let source = rows.batches(sharding)?;
         let earlier = if let Init::Summary { coordinates, .. } = init { Some(*coordinates) } else { None };
         let grounds = Grounds::of_survey(specification, rows, &data, earlier, Specification::resolve, cancel)?;
         let coordinates = Arc::clone(&grounds.coordinates);
@@ -86,7 +91,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         let model: Model<F> = specification.build_in(origin.clone(), coordinates)?;
         settings.moves.check(model.likelihood.as_ref(), model.process.as_ref(), model.objective)?;
         let settings = Settings { local, units, ..settings.clone() };
-        let identity = identity::<F>(&data, source.n_batches(), specification, init, &settings, sizes);
+        let identity = identity::<F>(&data, source.as_ref(), specification, init, &settings, sizes);
         let (moves, mass) = (job.settings.moves.list(), data.mass);
         Ok(Self { job, cancel, settings, grounds, source, sizes, n_rows: n, mass, labels, model, identity, moves })
     }
@@ -285,7 +290,7 @@ fn first_rows<F: Scalar>(rows: &dyn Dataset<F>, settings: &Settings) -> Result<B
 /// Everything that must be equal to continue from a checkpoint with the same bits, except the length of the run.
 fn identity<F: Scalar>(
     data: &Moments,
-    n_batches: Option<usize>,
+    source: &dyn BatchSource<F>,
     specification: &Specification,
     init: &Init<'_>,
     settings: &Settings,
@@ -309,7 +314,8 @@ fn identity<F: Scalar>(
         ("objective", specification.objective.name().into()),
         ("missing", specification.missing.to_string()),
         ("labels", labels),
-        ("batches", n_batches.unwrap_or(1).to_string()),
+        ("batches", sizes.batches.to_string()),
+        ("shards", source.n_shards().unwrap_or(sizes.batches).to_string()),
         ("shuffle", settings.shuffle.to_string()),
         ("algorithm", settings.algorithm.name()),
         ("set of moves", settings.moves.name()),

@@ -14,6 +14,8 @@ use crate::visits::{LocalOptions, UnitOptions, WordOptions};
 
 /// Usual maximum number of passes with moves that add components.
 const PASSES_OF_A_SEARCH: usize = 500;
+/// Usual maximum number of rows of a shard.
+const SHARD_ROWS: usize = 1 << 17;
 /// Usual memory limit for distance bounds, bytes.
 pub(super) const BOUNDS_MEMORY: usize = 128 << 20;
 
@@ -24,6 +26,8 @@ pub struct Settings {
     pub n_components: Option<usize>,
     /// How rows are divided into batches.
     pub batches: Cut,
+    /// Maximum number of rows that are visited at once, if units are rows.
+    pub shard_rows: usize,
     /// Whether rows are assigned to batches, and batches visited, in random order. Otherwise both keep the order of the
     /// data.
     pub shuffle: bool,
@@ -51,6 +55,7 @@ impl Default for Settings {
         Self {
             n_components: None,
             batches: Cut::Number(1),
+            shard_rows: SHARD_ROWS,
             shuffle: false,
             algorithm: Algorithm::Memoized,
             moves: Moves::default(),

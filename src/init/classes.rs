@@ -111,11 +111,11 @@ impl<F: Scalar> Beginning<'_, F> {
         };
         let mut sums = Summary::empty(step.ids.to_vec(), self.likelihood().n_statistics(), false);
         for batch in 0..self.source.n_batches().unwrap_or(1) {
-            self.cancel.check()?;
-            let units = self.source.load(batch)?;
-            let has_class = |&unit: &u32| labels.rows()[units.row_number(unit as usize)].is_some();
-            let list: Vec<u32> = (0..units.len() as u32).filter(has_class).collect();
-            sums.add(&step.run(&units.select(&list), None, &mut [])?.summary)?;
+            sums.add(&self.sum_of_shards(batch, |units| {
+                let has_class = |&unit: &u32| labels.rows()[units.row_number(unit as usize)].is_some();
+                let list: Vec<u32> = (0..units.len() as u32).filter(has_class).collect();
+                Ok(step.run(&units.select(&list), None, &mut [])?.summary)
+            })?)?;
         }
         Ok(sums.averages())
     }

@@ -9,7 +9,7 @@ mod swaps;
 mod topics;
 
 use crate::component::ComponentId;
-use crate::data::{BatchSource, Coordinates, Dataset};
+use crate::data::{BatchSource, Coordinates, Dataset, RowUnits};
 use crate::error::{Error, Result};
 use crate::hash::{fingerprint, of_numbers};
 use crate::likelihood::Likelihood;
@@ -21,6 +21,7 @@ use crate::rng::{Generator, Purpose, stream};
 use crate::room::check_room;
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
+use crate::tree_sum::TreeSum;
 
 pub use kmeans::smoothed_kmeans;
 pub use seeder::Seeder;
@@ -239,13 +240,28 @@ impl<F: Scalar> Beginning<'_, F> {
         stream(self.seed, Purpose::Start, 0)
     }
 
+    /// The sum of the summaries of the shards of a batch.
+    fn sum_of_shards(
+        &self,
+        batch: usize,
+        mut summarise: impl FnMut(&RowUnits<'_, F>) -> Result<Summary>,
+    ) -> Result<Summary> {
+        let mut add = |sum: &mut Summary, summary: Summary| sum.add_compact(&summary);
+        let mut sum = TreeSum::default();
+        for shard in self.source.shards(batch) {
+            self.cancel.check()?;
+            sum.push(summarise(&self.source.load(shard)?)?, &mut add)?;
+        }
+        Ok(sum.finish(&mut add)?.unwrap_or_default())
+    }
+
     fn given(&self, assign: &dyn Assign<F>) -> Result<Memo> {
         let step =
             LocalStep { likelihood: self.likelihood(), ids: self.ids, assign, keep: self.keep, cancel: self.cancel };
         let n_batches = self.source.n_batches().unwrap_or(1);
         let mut batches: Vec<Summary> = Vec::new();
         for batch in 0..n_batches {
-            let summary = step.run_compact(&self.source.load(batch)?, None, &mut [])?.summary;
+            let summary = self.sum_of_shards(batch, |units| Ok(step.run_compact(units, None, &mut [])?.summary))?;
             match batches.last_mut().filter(|_| !self.by_batch) {
                 Some(sum) => sum.add(&summary)?,
                 None => batches.push(summary),

@@ -117,6 +117,18 @@ pub struct Outcome {
     pub work: Work,
 }
 
+impl Outcome {
+    /// Adds the outcome for other units under the same components.
+    ///
+    /// # Errors
+    /// [`crate::Error::InvalidArgument`] for other components.
+    pub fn add(&mut self, other: &Self) -> Result<()> {
+        self.log_normalizer += other.log_normalizer;
+        self.work += other.work;
+        self.summary.add_compact(&other.summary)
+    }
+}
+
 /// Work done, in (unit, component) pairs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Work {

@@ -41,7 +41,7 @@ pub struct Collect {
     pub seed: u64,
 }
 
-/// Rows of one component: those with the smallest keys. A key is a hash of the seed, the batch and the row, so this is
+/// Rows of one component: those with the smallest keys. A key is a hash of the seed, the shard and the row, so this is
 /// a uniform sample that does not depend on the visiting order.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Bag {

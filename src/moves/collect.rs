@@ -37,7 +37,7 @@ pub(super) fn collect<F: Scalar>(visited: &Visited<'_, F>, smallest: &mut Smalle
     if smallest.version != look.plan.version {
         *smallest = SmallestKeys { version: look.plan.version, keys: HashMap::new() };
     }
-    let key_of = |unit: u32| key(wanted.seed, [look.batch as u64, u64::from(unit)]);
+    let key_of = |unit: u32| key(wanted.seed, [look.shard as u64, u64::from(unit)]);
     // For targets, rows are copied by part instead.
     let mut limits = vec![None; look.ids.len() + 1];
     for id in &wanted.ids {

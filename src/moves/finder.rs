@@ -52,17 +52,21 @@ impl<'a, F: Scalar> Finder<'a, F> {
             summary.gaps = gaps::gaps(&visited)?;
         }
         let bags = collect(&visited, &mut self.smallest);
-        let registered = self.registered.list::<F>();
+        let all = self.moves();
         let mut payloads = Payloads::default();
         for (kind, wanted) in &look.plan.wanted.0 {
-            let mut all = registered.iter().chain(self.others);
-            let Some(one) = all.find(|one| one.kind() == *kind) else {
+            let Some(one) = all.iter().find(|one| one.kind() == *kind) else {
                 return Err(Error::Format { message: format!("a plan of the unknown move {:?}", kind.name()) });
             };
             payloads.0.extend(one.look(wanted, &visited)?.map(|found| (kind.clone(), found)));
         }
         let parts = std::mem::take(&mut visited.dealt.parts);
         Ok(Findings { parts, bags, payloads })
+    }
+
+    /// All moves that it knows.
+    pub fn moves(&self) -> Vec<&dyn Move<F>> {
+        self.registered.list::<F>().into_iter().chain(self.others.iter().copied()).collect()
     }
 
     fn pack(&mut self, model: &Model<F>, plan: &Plan) -> Result<&[Box<dyn Scorer<F>>]> {

@@ -128,9 +128,19 @@ impl JoinedPairs {
 }
 
 impl JoinedRows {
-    /// Adds the sums of another batch.
-    pub fn append(&mut self, other: Self) {
-        self.batches.extend(other.batches);
+    /// Adds the sums of other rows.
+    ///
+    /// # Errors
+    /// If they are sums of other pairs.
+    pub fn append(&mut self, other: Self) -> Result<()> {
+        for (batch, sums) in other.batches {
+            // Batches may have several shards.
+            match self.batches.iter_mut().find(|(known, _)| *known == batch) {
+                Some((_, sum)) => sum.add(&sums)?,
+                None => self.batches.push((batch, sums)),
+            }
+        }
+        Ok(())
     }
 
     /// Whether visits can have found these for `n` pairs.

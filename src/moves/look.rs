@@ -16,7 +16,9 @@ pub struct Look<'a, F: Scalar> {
     pub plan: &'a Plan,
     /// Index of the batch.
     pub batch: usize,
-    /// Units of the batch.
+    /// Index of the shard.
+    pub shard: usize,
+    /// Units of the shard.
     pub units: &'a dyn Units<F>,
     /// Responsibilities of the units.
     pub seen: &'a Seen,

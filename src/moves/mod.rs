@@ -113,7 +113,7 @@ pub trait Move<F: Scalar>: Send + Sync {
         Ok(())
     }
 
-    /// During a visit: returns what the move `wanted` from this batch. It may run in another process.
+    /// During a visit: returns what the move `wanted` from this shard. It may run in another process.
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`]; [`crate::Error::Numerical`]; [`crate::Error::Format`].
@@ -121,7 +121,8 @@ pub trait Move<F: Scalar>: Send + Sync {
         Ok(None)
     }
 
-    /// After a visit: adds its findings to what earlier visits of the pass `found`.
+    /// After a visit: adds its findings to what earlier visits of the pass `found`, which is of the same type: findings
+    /// of shards are added up before they are added to those of earlier batches.
     ///
     /// # Errors
     /// [`crate::Error::Format`] for bytes that the move did not write.

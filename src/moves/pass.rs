@@ -9,7 +9,6 @@ use crate::memo::Memo;
 use crate::model::Model;
 use crate::moves::growth::FEW;
 use crate::moves::{Bag, Failures, Findings, Judge, MoveState, Plan, Planning, Proposal, Report, Round, Settling};
-use crate::parallel::for_each;
 use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
@@ -65,20 +64,8 @@ impl<F: Scalar> Round<'_, F> {
         let MoveState { plan, found, .. } = state;
         found.parts.resize(self.n_batches, Vec::new());
         found.parts[batch] = findings.parts;
-        let max_rows = plan.collect.as_ref().map_or(0, |collect| collect.max_rows);
-        let mut bags = findings.bags;
-        for id in bags.keys() {
-            found.bags.entry(*id).or_default();
-        }
-        let pairs = found.bags.iter_mut().filter_map(|(id, all)| Some((all, bags.remove(id)?)));
-        for_each(pairs.collect(), |(all, bag): (&mut Bag, Bag)| all.merge(bag, max_rows));
-        for (kind, payload) in findings.payloads.0 {
-            let one = self.moves.iter().find(|one| one.kind() == kind);
-            let (Some(one), Some(wanted)) = (one, plan.wanted.find(&kind)) else { continue };
-            let payload = one.take(wanted, found.payloads.remove(&kind), payload)?;
-            found.payloads.put(kind, payload);
-        }
-        Ok(())
+        plan.add_bags(&mut found.bags, findings.bags);
+        plan.add_payloads(self.moves, &mut found.payloads, findings.payloads)
     }
 
     /// Judges all findings of `pass` and carries out the edits that raise the bound, move by move. It must not be

@@ -5,11 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::component::ComponentId;
+use crate::error::{Error, Result};
 use crate::global_step::Globals;
-use crate::moves::{Bag, Collect, MoveKind, PartsStart, Payloads};
+use crate::moves::{Bag, Collect, Move, MoveKind, PartsStart, Payloads};
+use crate::parallel::for_each;
+use crate::simd::Scalar;
 use crate::suffstats::{PairGaps, Summary};
 
-/// The plan of one pass. It is small enough to send to a worker, and the same for every batch.
+/// The plan of one pass. It is small enough to send to a worker, and the same for every shard.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// Distinguishes this plan from those of other passes.
@@ -58,21 +61,62 @@ impl Plan {
         self.pairs.is_empty() && self.proposals.is_empty() && self.collect.is_none() && self.wanted.is_empty()
     }
 
+    /// Adds rows that visits copied.
+    pub(super) fn add_bags(&self, sum: &mut BTreeMap<ComponentId, Bag>, mut bags: BTreeMap<ComponentId, Bag>) {
+        let max_rows = self.collect.as_ref().map_or(0, |collect| collect.max_rows);
+        for id in bags.keys() {
+            sum.entry(*id).or_default();
+        }
+        let pairs = sum.iter_mut().filter_map(|(id, all)| Some((all, bags.remove(id)?)));
+        for_each(pairs.collect(), |(all, bag): (&mut Bag, Bag)| all.merge(bag, max_rows));
+    }
+
+    /// Adds payloads that visits found, each by the move of its kind.
+    pub(super) fn add_payloads<F: Scalar>(
+        &self,
+        moves: &[&dyn Move<F>],
+        sum: &mut Payloads,
+        payloads: Payloads,
+    ) -> Result<()> {
+        for (kind, payload) in payloads.0 {
+            let one = moves.iter().find(|one| one.kind() == kind);
+            let (Some(one), Some(wanted)) = (one, self.wanted.find(&kind)) else { continue };
+            let payload = one.take(wanted, sum.remove(&kind), payload)?;
+            sum.put(kind, payload);
+        }
+        Ok(())
+    }
+
     /// The components that might be split.
     pub fn targets(&self) -> BTreeSet<ComponentId> {
         self.proposals.iter().map(|proposal| proposal.target).collect()
     }
 }
 
-/// The findings of the visit of one batch. Gaps of pairs are in its summary.
+/// The findings of the visit of one shard, or of several under the same plan. Gaps of pairs are in its summary.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Findings {
-    /// For each proposal, the summary of its parts in the batch.
+    /// For each proposal, the summary of its parts.
     pub parts: Vec<Summary>,
     /// Copied rows by component or part.
     pub bags: BTreeMap<ComponentId, Bag>,
     /// Further findings of moves.
     pub payloads: Payloads,
+}
+
+impl Findings {
+    /// Adds the findings of other shards under the same plan.
+    ///
+    /// # Errors
+    /// [`Error::Format`] for findings under another plan, or that the moves did not write.
+    pub fn add<F: Scalar>(&mut self, other: Self, plan: &Plan, moves: &[&dyn Move<F>]) -> Result<()> {
+        if self.parts.len() != other.parts.len() {
+            return Err(Error::Format { message: "findings under different plans".to_owned() });
+        }
+        self.parts.iter_mut().zip(&other.parts).try_for_each(|(sum, parts)| sum.add(parts))?;
+        plan.add_bags(&mut self.bags, other.bags);
+        plan.add_payloads(moves, &mut self.payloads, other.payloads)
+    }
 }
 
 /// The findings of a pass so far.

@@ -9,7 +9,7 @@ use crate::global_step::Globals;
 use crate::local_step::{ByDocument, DocumentCounts, DocumentOptions, DocumentWords, Outcome, Tap, TopicTable, Units};
 use crate::responsibilities::Sparsity;
 use crate::simd::Scalar;
-use crate::visits::{Batch, Extent, Nouns, Task, UnitKind, Visitor, load_state, save_state};
+use crate::visits::{Extent, Nouns, Shard, Task, UnitKind, Visitor, load_state, save_state};
 
 /// Number of words per batch and maximum number of batches, if the user does not choose them.
 const WORDS_A_BATCH: usize = 40_000;
@@ -91,8 +91,8 @@ impl<F: Scalar> UnitKind<F> for WordOptions {
         vec![("units", "words".into()), ("first_pass", self.first_pass.name().into()), ("visits of documents", visits)]
     }
 
-    fn visitor(&self, n_batches: usize) -> Box<dyn Visitor<F>> {
-        let states = vec![DocumentState::default(); n_batches];
+    fn visitor(&self, n_shards: usize) -> Box<dyn Visitor<F>> {
+        let states = vec![DocumentState::default(); n_shards];
         Box::new(DocumentVisits { options: self.visits, states, topics: TopicTable::default() })
     }
 }
@@ -112,7 +112,7 @@ fn n_words<F: Scalar>(rows: &dyn Dataset<F>) -> Result<usize> {
     Err(Error::invalid("data", "documents without a single word of positive weight", "documents with words"))
 }
 
-/// What is kept of the documents of a batch.
+/// What is kept of the documents of a shard.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct DocumentState {
     /// Number of edits that have been replayed.
@@ -132,18 +132,18 @@ pub struct DocumentVisits {
 impl<F: Scalar> Visitor<F> for DocumentVisits {
     fn visit(
         &mut self,
-        batch: &Batch<'_, F>,
+        shard: &Shard<'_, F>,
         globals: &Globals,
         edits: &EditLog,
         taps: &mut [&mut dyn Tap],
     ) -> Result<Outcome> {
-        let documents = batch.rows()?;
+        let documents = shard.rows()?;
         let (words, options) = (DocumentWords::of(documents), self.options);
         let mut used = vec![false; documents.dimension()];
         words.words().iter().for_each(|&word| used[word as usize] = true);
-        globals.fill_topics(batch.model, &used, &mut self.topics)?;
+        globals.fill_topics(shard.model, &used, &mut self.topics)?;
         let pass = globals.version as usize / self.states.len();
-        let state = &mut self.states[batch.index];
+        let state = &mut self.states[shard.index];
         state.replay(edits);
         let starts = match &state.counts {
             Some(counts) if options.warm && pass >= COLD_PASSES => {
@@ -154,10 +154,10 @@ impl<F: Scalar> Visitor<F> for DocumentVisits {
             _ => None,
         };
         let n_topics = globals.n_components();
-        let width = batch.options.sparsity.of_words(n_topics).clamp(n_topics);
+        let width = shard.options.sparsity.of_words(n_topics).clamp(n_topics);
         let prior = globals.allocation.of_documents.as_deref().unwrap_or_default();
         let assign = ByDocument::new(&words, &self.topics, prior, width, options, starts);
-        let mut outcome = batch.assign(&words, &assign, globals, None, taps)?;
+        let mut outcome = shard.assign(&words, &assign, globals, None, taps)?;
         let found = assign.finish(&globals.ids);
         outcome.summary.documents = Some(found.terms);
         outcome.work.restarts = found.restarts;
@@ -167,26 +167,26 @@ impl<F: Scalar> Visitor<F> for DocumentVisits {
 
     fn show(
         &mut self,
-        batch: &Batch<'_, F>,
+        shard: &Shard<'_, F>,
         _seed: Option<u64>,
         take: &mut dyn FnMut(&dyn Units<F>) -> Result<()>,
     ) -> Result<()> {
-        take(&DocumentWords::of(batch.rows()?))
+        take(&DocumentWords::of(shard.rows()?))
     }
 
-    fn forget(&mut self, _batch: usize) {}
+    fn forget(&mut self, _shard: usize) {}
 
-    fn bytes(&self, batch: usize) -> usize {
-        let state = &self.states[batch];
+    fn bytes(&self, shard: usize) -> usize {
+        let state = &self.states[shard];
         size_of_val(state) + state.counts.as_ref().map_or(0, DocumentCounts::bytes)
     }
 
-    fn save(&self, batch: usize) -> Result<Vec<u8>> {
-        save_state(&self.states[batch])
+    fn save(&self, shard: usize) -> Result<Vec<u8>> {
+        save_state(&self.states[shard])
     }
 
-    fn load(&mut self, batch: usize, bytes: &[u8]) -> Result<()> {
-        self.states[batch] = load_state(bytes)?;
+    fn load(&mut self, shard: usize, bytes: &[u8]) -> Result<()> {
+        self.states[shard] = load_state(bytes)?;
         Ok(())
     }
 }

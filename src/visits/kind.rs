@@ -9,7 +9,7 @@ use crate::model::Specification;
 use crate::payload::Payload;
 use crate::responsibilities::Sparsity;
 use crate::simd::Scalar;
-use crate::visits::{Asked, Batch};
+use crate::visits::{Asked, Shard};
 
 /// Number of rows per batch and maximum number of batches, if the user does not choose them.
 const ROWS_A_BATCH: usize = 5000;
@@ -84,62 +84,67 @@ pub trait UnitKind<F: Scalar> {
         asked
     }
 
+    /// Whether a batch can be visited in several shards. Otherwise it is a single one, whatever its size.
+    fn has_shards(&self) -> bool {
+        false
+    }
+
     /// What must be equal to continue from a checkpoint: names of options and their values as text.
     fn identity(&self) -> Vec<(&'static str, String)>;
 
-    /// Returns a visitor of this number of batches, which has not visited any.
-    fn visitor(&self, n_batches: usize) -> Box<dyn Visitor<F>>;
+    /// Returns a visitor of this number of shards, which has not visited any.
+    fn visitor(&self, n_shards: usize) -> Box<dyn Visitor<F>>;
 }
 
-/// Visits batches of one kind of unit, and holds their local states.
+/// Visits shards of one kind of unit, and holds their local states.
 pub trait Visitor<F: Scalar> {
-    /// Replays the edits that the batch's local state has not yet seen, and runs the local step of its units. The model
-    /// of `batch` has the base measure of `globals`.
+    /// Replays the edits that the shard's local state has not yet seen, and runs the local step of its units. The model
+    /// of `shard` has the base measure of `globals`.
     ///
     /// # Errors
     /// [`crate::Error::Source`]; [`crate::Error::Cancelled`]; [`crate::Error::Numerical`]; any error of a tap.
     fn visit(
         &mut self,
-        batch: &Batch<'_, F>,
+        shard: &Shard<'_, F>,
         globals: &Globals,
         edits: &EditLog,
         taps: &mut [&mut dyn Tap],
     ) -> Result<Outcome>;
 
-    /// Passes the units of a batch to `take`. With a seed, rows can be copied out of units that stand for several.
+    /// Passes the units of a shard to `take`. With a seed, rows can be copied out of units that stand for several.
     ///
     /// # Errors
     /// [`crate::Error::Source`]; errors of `take`.
     fn show(
         &mut self,
-        batch: &Batch<'_, F>,
+        shard: &Shard<'_, F>,
         seed: Option<u64>,
         take: &mut dyn FnMut(&dyn Units<F>) -> Result<()>,
     ) -> Result<()>;
 
     /// Answers a question about this kind of unit; `None` for any other question.
-    fn answer(&mut self, _batch: &Batch<'_, F>, _asked: &Asked) -> Result<Option<Payload>> {
+    fn answer(&mut self, _shard: &Shard<'_, F>, _asked: &Asked) -> Result<Option<Payload>> {
         Ok(None)
     }
 
     /// Drops caches that depend on the base measure, which has changed.
     fn rebase(&mut self) {}
 
-    /// Drops the caches of a batch. Results do not change.
-    fn forget(&mut self, batch: usize);
+    /// Drops the caches of a shard. Results do not change.
+    fn forget(&mut self, shard: usize);
 
-    /// Memory held for a batch, in bytes.
-    fn bytes(&self, batch: usize) -> usize;
+    /// Memory held for a shard, in bytes.
+    fn bytes(&self, shard: usize) -> usize;
 
-    /// Serialises the part of the local state of a batch on which results depend.
+    /// Serialises the part of the local state of a shard on which results depend.
     ///
     /// # Errors
     /// [`crate::Error::Format`] if serialisation fails.
-    fn save(&self, batch: usize) -> Result<Vec<u8>>;
+    fn save(&self, shard: usize) -> Result<Vec<u8>>;
 
-    /// Replaces the local state of a batch by a saved one, with empty caches.
+    /// Replaces the local state of a shard by a saved one, with empty caches.
     ///
     /// # Errors
     /// [`crate::Error::Format`] for anything else.
-    fn load(&mut self, batch: usize, bytes: &[u8]) -> Result<()>;
+    fn load(&mut self, shard: usize, bytes: &[u8]) -> Result<()>;
 }

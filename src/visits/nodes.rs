@@ -15,7 +15,7 @@ use crate::model::Named;
 use crate::payload::Payload;
 use crate::registry::Feature;
 use crate::simd::Scalar;
-use crate::visits::{Asked, Batch, RowVisits, Task, UnitKind, Visitor, load_state, save_state};
+use crate::visits::{Asked, RowVisits, Shard, Task, UnitKind, Visitor, load_state, save_state};
 
 pub use questions::{JudgeNodes, JudgedNodes, OpenNodes};
 
@@ -91,13 +91,13 @@ impl<F: Scalar> UnitKind<F> for TreeSettings {
         vec![("units", format!("{self:?}"))]
     }
 
-    fn visitor(&self, n_batches: usize) -> Box<dyn Visitor<F>> {
-        let trees = (0..n_batches).map(|_| TreeState::default()).collect();
-        Box::new(NodeVisits { options: self.options, rows: RowVisits::new(n_batches), trees })
+    fn visitor(&self, n_shards: usize) -> Box<dyn Visitor<F>> {
+        let trees = (0..n_shards).map(|_| TreeState::default()).collect();
+        Box::new(NodeVisits { options: self.options, rows: RowVisits::new(n_shards), trees })
     }
 }
 
-/// The tree of a batch.
+/// The tree of a shard.
 #[derive(Default)]
 struct TreeState {
     /// The nodes that are units; `None` before the first visit.
@@ -115,26 +115,26 @@ pub struct NodeVisits<F: Scalar> {
 }
 
 impl<F: Scalar> NodeVisits<F> {
-    /// Whether all nodes of a batch have been opened.
-    fn has_rows(&self, batch: usize) -> bool {
-        self.trees[batch].frontier == Some(Frontier::Rows)
+    /// Whether all nodes of a shard have been opened.
+    fn has_rows(&self, shard: usize) -> bool {
+        self.trees[shard].frontier == Some(Frontier::Rows)
     }
 
-    /// Sets the units of a batch. Clears its caches, which belonged to other units.
-    fn open(&mut self, batch: usize, frontier: Frontier, tree: Option<Box<BatchTree>>) {
-        self.trees[batch] = TreeState { frontier: Some(frontier), tree };
-        self.rows.states[batch].forget();
+    /// Sets the units of a shard. Clears its caches, which belonged to other units.
+    fn open(&mut self, shard: usize, frontier: Frontier, tree: Option<Box<BatchTree>>) {
+        self.trees[shard] = TreeState { frontier: Some(frontier), tree };
+        self.rows.states[shard].forget();
     }
 
-    /// Returns the tree of a batch, which is made if there is none.
-    fn tree(&mut self, batch: &Batch<'_, F>) -> Result<&mut BatchTree> {
-        let (index, likelihood) = (batch.index, batch.model.likelihood.as_ref());
+    /// Returns the tree of a shard, which is made if there is none.
+    fn tree(&mut self, shard: &Shard<'_, F>) -> Result<&mut BatchTree> {
+        let (index, likelihood) = (shard.index, shard.model.likelihood.as_ref());
         if self.trees[index].tree.is_none() {
             if let Some(Frontier::Nodes(starts)) = &self.trees[index].frontier {
-                let tree = BatchTree::of_frontier(likelihood, batch.rows()?, self.options, starts);
+                let tree = BatchTree::of_frontier(likelihood, shard.rows()?, self.options, starts);
                 self.trees[index].tree = Some(Box::new(tree.ok_or_else(unfit_frontier)?));
             } else {
-                let tree = BatchTree::new(likelihood, batch.rows()?, self.options);
+                let tree = BatchTree::new(likelihood, shard.rows()?, self.options);
                 self.open(index, Frontier::Nodes(tree.starts().to_vec()), Some(Box::new(tree)));
             }
         }
@@ -145,72 +145,72 @@ impl<F: Scalar> NodeVisits<F> {
 impl<F: Scalar> Visitor<F> for NodeVisits<F> {
     fn visit(
         &mut self,
-        batch: &Batch<'_, F>,
+        shard: &Shard<'_, F>,
         globals: &Globals,
         edits: &EditLog,
         taps: &mut [&mut dyn Tap],
     ) -> Result<Outcome> {
-        if self.has_rows(batch.index) {
-            return self.rows.visit(batch, globals, edits, taps);
+        if self.has_rows(shard.index) {
+            return self.rows.visit(shard, globals, edits, taps);
         }
-        self.tree(batch)?;
-        let tree = self.trees[batch.index].tree.as_ref().ok_or_else(unfit_frontier)?;
-        let scorer = globals.scorer(batch.model)?;
-        let state = &mut self.rows.states[batch.index];
+        self.tree(shard)?;
+        let tree = self.trees[shard.index].tree.as_ref().ok_or_else(unfit_frontier)?;
+        let scorer = globals.scorer(shard.model)?;
+        let state = &mut self.rows.states[shard.index];
         state.replay(edits);
         self.rows.last = None;
-        let units = NodeUnits::new(batch.model.likelihood.as_ref(), Cow::Borrowed(tree.nodes()));
-        batch.score(&units, scorer.as_ref(), globals, state, taps)
+        let units = NodeUnits::new(shard.model.likelihood.as_ref(), Cow::Borrowed(tree.nodes()));
+        shard.score(&units, scorer.as_ref(), globals, state, taps)
     }
 
     fn show(
         &mut self,
-        batch: &Batch<'_, F>,
+        shard: &Shard<'_, F>,
         seed: Option<u64>,
         take: &mut dyn FnMut(&dyn Units<F>) -> Result<()>,
     ) -> Result<()> {
-        if self.has_rows(batch.index) {
-            return self.rows.show(batch, seed, take);
+        if self.has_rows(shard.index) {
+            return self.rows.show(shard, seed, take);
         }
-        let tree = &*self.tree(batch)?;
-        let mut units = NodeUnits::new(batch.model.likelihood.as_ref(), Cow::Borrowed(tree.nodes()));
+        let tree = &*self.tree(shard)?;
+        let mut units = NodeUnits::new(shard.model.likelihood.as_ref(), Cow::Borrowed(tree.nodes()));
         if let Some(seed) = seed {
-            units = units.with_rows(Behind { tree, rows: batch.rows()?, seed });
+            units = units.with_rows(Behind { tree, rows: shard.rows()?, seed });
         }
         take(&units)
     }
 
-    fn answer(&mut self, batch: &Batch<'_, F>, asked: &Asked) -> Result<Option<Payload>> {
+    fn answer(&mut self, shard: &Shard<'_, F>, asked: &Asked) -> Result<Option<Payload>> {
         if let Some(question) = asked.get::<JudgeNodes>()? {
-            return self.judge(batch, &question, asked.globals()).map(|found| Some(Payload::new(found)));
+            return self.judge(shard, &question, asked.globals()).map(|found| Some(Payload::new(found)));
         }
         let Some(question) = asked.get::<OpenNodes>()? else { return Ok(None) };
-        self.open_nodes(batch, &question).map(|found| Some(Payload::new(found)))
+        self.open_nodes(shard, &question).map(|found| Some(Payload::new(found)))
     }
 
     fn rebase(&mut self) {
         self.rows.rebase();
     }
 
-    fn forget(&mut self, batch: usize) {
-        self.trees[batch].tree = None;
-        self.rows.forget(batch);
+    fn forget(&mut self, shard: usize) {
+        self.trees[shard].tree = None;
+        self.rows.forget(shard);
     }
 
-    fn bytes(&self, batch: usize) -> usize {
-        let TreeState { frontier, tree } = &self.trees[batch];
+    fn bytes(&self, shard: usize) -> usize {
+        let TreeState { frontier, tree } = &self.trees[shard];
         let starts = if let Some(Frontier::Nodes(starts)) = frontier { 4 * starts.capacity() } else { 0 };
-        self.rows.bytes(batch) + starts + tree.as_ref().map_or(0, |tree| tree.bytes())
+        self.rows.bytes(shard) + starts + tree.as_ref().map_or(0, |tree| tree.bytes())
     }
 
-    fn save(&self, batch: usize) -> Result<Vec<u8>> {
-        save_state(&(&self.rows.states[batch], &self.trees[batch].frontier))
+    fn save(&self, shard: usize) -> Result<Vec<u8>> {
+        save_state(&(&self.rows.states[shard], &self.trees[shard].frontier))
     }
 
-    fn load(&mut self, batch: usize, bytes: &[u8]) -> Result<()> {
+    fn load(&mut self, shard: usize, bytes: &[u8]) -> Result<()> {
         let (state, frontier): (LocalState, _) = load_state(bytes)?;
-        self.rows.states[batch] = state;
-        self.trees[batch] = TreeState { frontier, tree: None };
+        self.rows.states[shard] = state;
+        self.trees[shard] = TreeState { frontier, tree: None };
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Questions to every batch, whose answers add up. What a question is about is known only to those who ask and answer
+//! Questions to every shard, whose answers add up. What a question is about is known only to those who ask and answer
 //! it; in between it is a name and a payload, so questions and answers can travel to workers.
 
 use std::borrow::Cow;
@@ -13,9 +13,9 @@ use crate::parallel::Cancel;
 use crate::payload::{Content, Payload};
 use crate::simd::Scalar;
 
-/// Answers of batches, which add up to the answer of all data. The default is the answer of no data.
+/// Answers of shards, which add up to the answer of all data. The default is the answer of no data.
 pub trait Additive: Content + Default {
-    /// Adds the answer of another batch.
+    /// Adds the answer of another shard.
     fn add(&mut self, other: Self);
 }
 
@@ -24,7 +24,7 @@ impl Additive for () {
     fn add(&mut self, (): Self) {}
 }
 
-/// A question to every batch.
+/// A question to every shard.
 pub trait Question: Content {
     /// Its name, which no other question has.
     const NAME: &'static str;
@@ -34,17 +34,17 @@ pub trait Question: Content {
 
 /// A question that units of any kind can answer.
 pub trait UnitsQuestion<F: Scalar>: Question {
-    /// Returns the answer of the units of a batch.
+    /// Returns the answer of the units of a shard.
     ///
     /// # Errors
     /// [`Error::Cancelled`]; [`Error::Numerical`].
     fn answer(&self, units: &AskedUnits<'_, F>) -> Result<Self::Answer>;
 }
 
-/// The units of a batch of which a question is asked.
+/// The units of a shard of which a question is asked.
 pub struct AskedUnits<'a, F: Scalar> {
-    /// Index of the batch.
-    pub batch: usize,
+    /// Index of the shard.
+    pub shard: usize,
     /// The units.
     pub units: &'a dyn Units<F>,
     /// The model.
@@ -55,7 +55,7 @@ pub struct AskedUnits<'a, F: Scalar> {
     pub cancel: &'a Cancel,
 }
 
-/// A question on its way to a batch.
+/// A question on its way to a shard.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
     name: Cow<'static, str>,

@@ -8,9 +8,9 @@ use crate::local_step::{Bounds, LocalState, Outcome, Tap, Units, chunk_rows};
 use crate::parallel::map;
 use crate::scoring::{Scorer, SparseScorer};
 use crate::simd::Scalar;
-use crate::visits::{Batch, Task, UnitKind, Visitor, load_state, save_state};
+use crate::visits::{Shard, Task, UnitKind, Visitor, load_state, save_state};
 
-/// Minimum number of rows per column in a batch with distance bounds. With fewer rows, measuring how components have
+/// Minimum number of rows per column in a shard with distance bounds. With fewer rows, measuring how components have
 /// moved would cost more than the bounds save.
 const ROWS_PER_COLUMN: usize = 400;
 
@@ -27,12 +27,16 @@ impl<F: Scalar> UnitKind<F> for RowKind {
         Ok(())
     }
 
+    fn has_shards(&self) -> bool {
+        true
+    }
+
     fn identity(&self) -> Vec<(&'static str, String)> {
         vec![("units", "rows".into())]
     }
 
-    fn visitor(&self, n_batches: usize) -> Box<dyn Visitor<F>> {
-        Box::new(RowVisits::new(n_batches))
+    fn visitor(&self, n_shards: usize) -> Box<dyn Visitor<F>> {
+        Box::new(RowVisits::new(n_shards))
     }
 }
 
@@ -47,32 +51,32 @@ pub struct RowVisits<F: Scalar> {
 
 impl<F: Scalar> RowVisits<F> {
     /// Has not visited any of the batches.
-    pub fn new(n_batches: usize) -> Self {
-        Self { states: vec![LocalState::default(); n_batches], last: None, sparse: None }
+    pub fn new(n_shards: usize) -> Self {
+        Self { states: vec![LocalState::default(); n_shards], last: None, sparse: None }
     }
 
-    /// The local state of a batch.
-    pub fn state(&self, batch: usize) -> &LocalState {
-        &self.states[batch]
+    /// The local state of a shard.
+    pub fn state(&self, shard: usize) -> &LocalState {
+        &self.states[shard]
     }
 
     /// Whether a visit keeps bounds. Depends only on sizes and arguments.
-    fn keeps_bounds(&self, batch: &Batch<'_, F>, units: &RowUnits<'_, F>, scorer: &dyn Scorer<F>) -> bool {
-        let (n, d, k, width) = (units.len(), units.dimension(), scorer.n_components(), batch.width(scorer));
-        // Every batch has its own bounds, but one batch is visited at a time. Two states of the components are kept to
+    fn keeps_bounds(&self, shard: &Shard<'_, F>, units: &RowUnits<'_, F>, scorer: &dyn Scorer<F>) -> bool {
+        let (n, d, k, width) = (units.len(), units.dimension(), scorer.n_components(), shard.width(scorer));
+        // Every shard has its own bounds, but one shard is visited at a time. Two states of the components are kept to
         // compute their drift.
         let at_rest = self.states.len() * Bounds::bytes_for(n, 0, k);
         let in_a_visit = Bounds::bytes_for(n, chunk_rows(width, d), k) - Bounds::bytes_for(n, 0, k);
         let components = 2 * k * d * d * size_of::<f64>();
-        batch.options.margin.is_some()
+        shard.options.margin.is_some()
             && scorer.uses_bounds()
-            && !batch.model.has_tail()
+            && !shard.model.has_tail()
             && width < k
             && n >= ROWS_PER_COLUMN * d
-            && at_rest + in_a_visit + components <= batch.options.bounds_memory
+            && at_rest + in_a_visit + components <= shard.options.bounds_memory
     }
 
-    /// Updates the bounds of all batches by the movement of the components since the last visit.
+    /// Updates the bounds of all shards by the movement of the components since the last visit.
     fn drift(&mut self, ids: &[ComponentId], scorer: &dyn Scorer<F>) {
         let Some((earlier_ids, earlier)) = &self.last else { return };
         let moved: Vec<_> = map(ids.len(), |component| {
@@ -84,15 +88,15 @@ impl<F: Scalar> RowVisits<F> {
     }
 
     /// Packs the components for these units, updating the pack of the last visit if possible.
-    fn pack(&mut self, batch: &Batch<'_, F>, units: &RowUnits<'_, F>, globals: &Globals) -> Result<VisitScorer<F>> {
+    fn pack(&mut self, shard: &Shard<'_, F>, units: &RowUnits<'_, F>, globals: &Globals) -> Result<VisitScorer<F>> {
         if units.is_sparse() {
             let since = globals.changes.as_ref().map(|changes| changes.since);
             let last = self.sparse.take().filter(|(version, _)| Some(*version) == since).map(|(_, scorer)| scorer);
-            if let Some(scorer) = globals.sparse_scorer(batch.model, last)? {
+            if let Some(scorer) = globals.sparse_scorer(shard.model, last)? {
                 return Ok(VisitScorer::Sparse(scorer));
             }
         }
-        globals.scorer(batch.model).map(VisitScorer::Any)
+        globals.scorer(shard.model).map(VisitScorer::Any)
     }
 }
 
@@ -114,20 +118,20 @@ impl<F: Scalar> VisitScorer<F> {
 impl<F: Scalar> Visitor<F> for RowVisits<F> {
     fn visit(
         &mut self,
-        batch: &Batch<'_, F>,
+        shard: &Shard<'_, F>,
         globals: &Globals,
         edits: &EditLog,
         taps: &mut [&mut dyn Tap],
     ) -> Result<Outcome> {
-        let units = batch.rows()?;
-        let packed = self.pack(batch, units, globals)?;
+        let units = shard.rows()?;
+        let packed = self.pack(shard, units, globals)?;
         let scorer = packed.scorer();
-        self.states[batch.index].replay(edits);
+        self.states[shard.index].replay(edits);
         self.drift(&globals.ids, scorer);
-        let bounds = self.states[batch.index].bounds_mut().take();
-        *self.states[batch.index].bounds_mut() =
-            self.keeps_bounds(batch, units, scorer).then(|| bounds.unwrap_or_default());
-        let outcome = batch.score(units, scorer, globals, &mut self.states[batch.index], taps);
+        let bounds = self.states[shard.index].bounds_mut().take();
+        *self.states[shard.index].bounds_mut() =
+            self.keeps_bounds(shard, units, scorer).then(|| bounds.unwrap_or_default());
+        let outcome = shard.score(units, scorer, globals, &mut self.states[shard.index], taps);
         match packed {
             VisitScorer::Sparse(scorer) => self.sparse = Some((globals.version, scorer)),
             VisitScorer::Any(scorer) => {
@@ -140,11 +144,11 @@ impl<F: Scalar> Visitor<F> for RowVisits<F> {
 
     fn show(
         &mut self,
-        batch: &Batch<'_, F>,
+        shard: &Shard<'_, F>,
         _seed: Option<u64>,
         take: &mut dyn FnMut(&dyn Units<F>) -> Result<()>,
     ) -> Result<()> {
-        take(batch.rows()?)
+        take(shard.rows()?)
     }
 
     fn rebase(&mut self) {
@@ -152,21 +156,21 @@ impl<F: Scalar> Visitor<F> for RowVisits<F> {
         self.states.iter_mut().for_each(|state| *state.log_base_measure_mut() = None);
     }
 
-    fn forget(&mut self, batch: usize) {
+    fn forget(&mut self, shard: usize) {
         self.sparse = None;
-        self.states[batch].forget();
+        self.states[shard].forget();
     }
 
-    fn bytes(&self, batch: usize) -> usize {
-        self.states[batch].bytes()
+    fn bytes(&self, shard: usize) -> usize {
+        self.states[shard].bytes()
     }
 
-    fn save(&self, batch: usize) -> Result<Vec<u8>> {
-        save_state(&self.states[batch])
+    fn save(&self, shard: usize) -> Result<Vec<u8>> {
+        save_state(&self.states[shard])
     }
 
-    fn load(&mut self, batch: usize, bytes: &[u8]) -> Result<()> {
-        self.states[batch] = load_state(bytes)?;
+    fn load(&mut self, shard: usize, bytes: &[u8]) -> Result<()> {
+        self.states[shard] = load_state(bytes)?;
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use crate::common::{clustered, globals_of_rows, model};
 use proptest::prelude::*;
 use stickbreak::component::{ComponentId, Edit, EditLog};
-use stickbreak::data::{ArrayBatches, BatchSource, DenseRows};
+use stickbreak::data::{ArrayBatches, BatchSource, DenseRows, Sharding};
 use stickbreak::executor::InProcess;
 use stickbreak::global_step::Globals;
 use stickbreak::local_step::{Bounds, Keep};
@@ -131,7 +131,7 @@ proptest! {
         let table = DenseRows::new(&rows, D);
         let likelihood = if zero_mean { "ZeroMeanGaussian" } else { "Gaussian" };
         let model = model(likelihood, "DirichletProcess", K, &rows, D);
-        let source = ArrayBatches::new(&table, None, BATCHES, Some(1), 0).expect("2 of 32000");
+        let source = ArrayBatches::new(&table, None, Sharding::of(BATCHES, Some(1))).expect("2 of 32000");
         let executor = |memory| {
             InProcess::new(&RowKind, &model, &source, options(memory), Cancel::default()).expect("in memory")
         };
@@ -160,7 +160,7 @@ fn bounds_spare_work_where_there_is_room_for_them() {
     let rows: Vec<f64> = far.iter().zip(&noise).map(|(x, e)| 0.375 * x + e).collect();
     let table = DenseRows::new(&rows, D);
     let model = model("Gaussian", "DirichletProcess", K, &rows, D);
-    let source = ArrayBatches::new(&table, None, BATCHES, Some(1), 0).expect("2 of 32000");
+    let source = ArrayBatches::new(&table, None, Sharding::of(BATCHES, Some(1))).expect("2 of 32000");
     let share = |memory| {
         let mut executor =
             InProcess::new(&RowKind, &model, &source, options(memory), Cancel::default()).expect("in memory");

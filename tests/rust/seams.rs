@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::common::{clustered, distance, globals_of_rows, model};
 use stickbreak::component::{ComponentId, Edit, EditLog};
-use stickbreak::data::{ArrayBatches, BatchSource, CallbackBatches, DenseRows, RowUnits};
+use stickbreak::data::{ArrayBatches, BatchSource, CallbackBatches, DenseRows, RowUnits, Sharding};
 use stickbreak::elbo::collapsed;
 use stickbreak::error::Error;
 use stickbreak::events::{Event, Observer};
@@ -22,7 +22,7 @@ use stickbreak::moves::Plan;
 use stickbreak::parallel::Cancel;
 use stickbreak::responsibilities::Sparsity;
 use stickbreak::suffstats::{PairGaps, Summary};
-use stickbreak::visits::{Batch, LocalOptions, RowKind, RowVisits, Visitor, load_state};
+use stickbreak::visits::{LocalOptions, RowKind, RowVisits, Shard, Visitor, load_state};
 
 const N: usize = 600;
 const D: usize = 3;
@@ -49,7 +49,7 @@ fn visit(
     edits: &EditLog,
 ) -> Summary {
     let (cancel, buffers) = (Cancel::default(), RefCell::default());
-    let batch = Batch::new(batch, model, source, OPTIONS, &cancel, &buffers);
+    let batch = Shard::new(batch, model, source, OPTIONS, &cancel, &buffers);
     visits.visit(&batch, globals, edits, &mut []).expect("in memory").summary
 }
 
@@ -58,7 +58,7 @@ fn a_reorder_moves_no_batch_and_changes_only_the_allocation() {
     let rows = clustered::<f64>(N, D, K, 1);
     let table = DenseRows::new(&rows, D);
     let model = model("Gaussian", "DirichletProcess", K, &rows, D);
-    let source = ArrayBatches::new(&table, None, 4, Some(0), 0).expect("4 of 600");
+    let source = ArrayBatches::new(&table, None, Sharding::of(4, Some(0))).expect("4 of 600");
     let mut edits = EditLog::with_components(K);
     let (mut memo, mut visits) = one_pass(&model, &source, &edits);
     let before = collapsed(&model, memo.total()).expect("definite");
@@ -96,7 +96,7 @@ fn visit_in(
     let globals = globals_of_rows(model, &clustered::<f64>(N, D, K, 1), D, K);
     let options = LocalOptions { sparsity: Sparsity::Limited(width), ..OPTIONS };
     let cancel = Cancel::default();
-    let batch = Batch::new(0, model, source, options, &cancel, buffers);
+    let batch = Shard::new(0, model, source, options, &cancel, buffers);
     let edits = EditLog::with_components(K);
     let mut visits = RowVisits::new(source.n_batches().expect("known"));
     // The second visit scores rows in another order.
@@ -109,7 +109,7 @@ fn what_earlier_visits_left_in_buffers_changes_nothing() {
     let rows = clustered::<f64>(N, D, K, 1);
     let table = DenseRows::new(&rows, D);
     let model = model("Gaussian", "DirichletProcess", K, &rows, D);
-    let sources = [1, 7, 3].map(|n| ArrayBatches::new(&table, None, n, Some(0), 0).expect("of 600"));
+    let sources = [1, 7, 3].map(|n| ArrayBatches::new(&table, None, Sharding::of(n, Some(0))).expect("of 600"));
     let buffers = RefCell::default();
     for width in [5, 1, 3, 2] {
         for source in &sources {
@@ -124,7 +124,7 @@ fn a_merge_edit_gives_the_summary_of_the_merged_responsibilities() {
     let rows = clustered::<f64>(N, D, K, 1);
     let table = DenseRows::new(&rows, D);
     let model = model("Gaussian", "DirichletProcess", K, &rows, D);
-    let source = ArrayBatches::new(&table, None, 4, None, 0).expect("4 of 600");
+    let source = ArrayBatches::new(&table, None, Sharding::of(4, None)).expect("4 of 600");
     let mut edits = EditLog::with_components(K);
     let (mut memo, visits) = one_pass(&model, &source, &edits);
     let (keep, gone) = (ComponentId(3), ComponentId(1));
@@ -167,7 +167,7 @@ fn local_state_survives_saving_and_deletes() {
     let rows = clustered::<f64>(N, D, K, 1);
     let table = DenseRows::new(&rows, D);
     let model = model("Gaussian", "DirichletProcess", K, &rows, D);
-    let source = ArrayBatches::new(&table, None, 4, Some(3), 0).expect("4 of 600");
+    let source = ArrayBatches::new(&table, None, Sharding::of(4, Some(3))).expect("4 of 600");
     let mut edits = EditLog::with_components(K);
     let (_, visits) = one_pass(&model, &source, &edits);
     let bytes = visits.save(3).expect("serialisable");
@@ -210,7 +210,7 @@ fn a_tap_sees_every_row_once() {
     let rows = clustered::<f64>(N, D, K, 1);
     let table = DenseRows::new(&rows, D);
     let model = model("Gaussian", "DirichletProcess", K, &rows, D);
-    let source = ArrayBatches::new(&table, None, 4, Some(0), 0).expect("4 of 600");
+    let source = ArrayBatches::new(&table, None, Sharding::of(4, Some(0))).expect("4 of 600");
     let edits = EditLog::with_components(K);
     let globals = globals_of_rows(&model, &rows, D, K);
     let mut executor = InProcess::new(&RowKind, &model, &source, OPTIONS, Cancel::default()).expect("four batches");
@@ -266,7 +266,7 @@ fn a_callback_source_gives_the_bits_of_the_array() {
     let rows = clustered::<f64>(N, D, K, 1);
     let table = DenseRows::new(&rows, D);
     let model = model("Gaussian", "DirichletProcess", K, &rows, D);
-    let array = ArrayBatches::new(&table, None, 4, None, 0).expect("4 of 600");
+    let array = ArrayBatches::new(&table, None, Sharding::of(4, None)).expect("4 of 600");
     let from_array = run(&model, &array, 3).expect("in memory");
     let made = rows.clone();
     let callback = CallbackBatches::new(D, 4, move |batch| {
@@ -347,7 +347,7 @@ fn an_interrupt_within_a_pass_keeps_the_visits_before_it() {
     let rows = clustered::<f64>(N, D, K, 1);
     let table = DenseRows::new(&rows, D);
     let model = model("Gaussian", "DirichletProcess", K, &rows, D);
-    let source = ArrayBatches::new(&table, None, 4, None, 0).expect("4 of 600");
+    let source = ArrayBatches::new(&table, None, Sharding::of(4, None)).expect("4 of 600");
     let whole = run_in_order(&model, &source, 2, false).expect("in memory");
     let mut last = f64::NEG_INFINITY;
     for done in 1..4 {
@@ -383,7 +383,7 @@ fn drift_bounds_the_residuals() {
         let rows = clustered::<f64>(N, D, K, 1);
         let table = DenseRows::new(&rows, D);
         let model = model(likelihood, "DirichletProcess", K, &rows, D);
-        let source = ArrayBatches::new(&table, None, 4, None, 0).expect("4 of 600");
+        let source = ArrayBatches::new(&table, None, Sharding::of(4, None)).expect("4 of 600");
         let edits = EditLog::with_components(K);
         let mut executor = InProcess::new(&RowKind, &model, &source, OPTIONS, Cancel::default()).expect("four batches");
         let (mut memo, _) = one_pass(&model, &source, &edits);

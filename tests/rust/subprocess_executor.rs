@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::common::{clustered, globals_of_rows, model};
 use crate::toy_question::SumsAbove;
 use stickbreak::component::EditLog;
-use stickbreak::data::{ArrayBatches, DenseRows, NodeCut};
+use stickbreak::data::{ArrayBatches, DenseRows, NodeCut, Sharding};
 use stickbreak::error::{Error, Result};
 use stickbreak::events::{Event, Observer};
 use stickbreak::executor::{Executor, InProcess, Visit};
@@ -98,7 +98,7 @@ pub fn with_executor<T>(units: UnitOptions, check: impl FnOnce(&Model<f64>, InPr
     let rows = rows();
     let table = DenseRows::new(&rows, D);
     let model = model("Gaussian", "DirichletProcess", K, &rows, D);
-    let source = ArrayBatches::new(&table, None, BATCHES, Some(3), 0).expect("5 of 2000");
+    let source = ArrayBatches::new(&table, None, Sharding::of(BATCHES, Some(3))).expect("5 of 2000");
     let executor = InProcess::new(units.kind(), &model, &source, OPTIONS, Cancel::default()).expect("replayable");
     check(&model, executor.answering::<SumsAbove>())
 }

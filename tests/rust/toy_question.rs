@@ -20,7 +20,7 @@ pub struct SumsAbove {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sums {
     n_units: usize,
-    batches: Vec<usize>,
+    shards: Vec<usize>,
     mass: f64,
     columns: Vec<f64>,
 }
@@ -28,7 +28,7 @@ pub struct Sums {
 impl Additive for Sums {
     fn add(&mut self, other: Self) {
         self.n_units += other.n_units;
-        self.batches.extend(other.batches);
+        self.shards.extend(other.shards);
         self.mass += other.mass;
         self.columns.resize(other.columns.len(), 0.0);
         self.columns.iter_mut().zip(other.columns).for_each(|(sum, more)| *sum += more);
@@ -44,7 +44,7 @@ impl<F: Scalar> UnitsQuestion<F> for SumsAbove {
     fn answer(&self, asked: &AskedUnits<'_, F>) -> Result<Sums> {
         let (units, origin) = (asked.units, asked.model.likelihood.origin());
         let from: Vec<F> = origin.iter().map(|&value| F::from_f64(value)).collect();
-        let mut answer = Sums { batches: vec![asked.batch], columns: vec![0.0; units.dimension()], ..Sums::default() };
+        let mut answer = Sums { shards: vec![asked.shard], columns: vec![0.0; units.dimension()], ..Sums::default() };
         let mut values = vec![F::ZERO; units.n_values()];
         for unit in 0..units.len() {
             units.read(&[unit as u32], &from, &mut values);
@@ -62,7 +62,7 @@ impl<F: Scalar> UnitsQuestion<F> for SumsAbove {
 
 /// The answer for the rows as a whole.
 fn expected(SumsAbove { column, value }: SumsAbove) -> Sums {
-    let mut whole = Sums { batches: (0..BATCHES).collect(), columns: vec![0.0; D], ..Sums::default() };
+    let mut whole = Sums { shards: (0..BATCHES).collect(), columns: vec![0.0; D], ..Sums::default() };
     for row in rows().chunks_exact(D).filter(|row| row[column] > value) {
         (whole.n_units, whole.mass) = (whole.n_units + 1, whole.mass + 1.0);
         whole.columns.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
@@ -70,7 +70,7 @@ fn expected(SumsAbove { column, value }: SumsAbove) -> Sums {
     whole
 }
 
-/// The answers of all batches, each once, add up to that of all rows.
+/// The answers of all shards, each once, add up to that of all rows.
 #[test]
 fn answers_add_up_here_and_in_other_processes() {
     for (column, value) in [(1, 0.5), (3, -1e9)] {
@@ -79,7 +79,7 @@ fn answers_add_up_here_and_in_other_processes() {
         let here = with_executor(UnitOptions::Rows, |_, mut executor| ask(&mut executor, question, None));
         let here = here.expect("in memory");
         assert!(whole.n_units > 0 && (value > -1e9 || whole.n_units == N));
-        assert_eq!((here.n_units, &here.batches, here.mass), (whole.n_units, &whole.batches, whole.mass));
+        assert_eq!((here.n_units, &here.shards, here.mass), (whole.n_units, &whole.shards, whole.mass));
         assert!(distance(&here.columns, &whole.columns) < 1e-12);
         let mut pool = Pool::start(UnitOptions::Rows);
         assert_eq!(ask(&mut pool, question, None), Ok(here));

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use stickbreak::Result;
 use stickbreak::component::EditLog;
-use stickbreak::data::{ArrayBatches, DenseRows, RowBlock, RowUnits, Sample, TableRows};
+use stickbreak::data::{ArrayBatches, DenseRows, RowBlock, RowUnits, Sample, Sharding, TableRows};
 use stickbreak::events::{Event, Observer};
 use stickbreak::executor::{Executor, InProcess};
 use stickbreak::fit::{Engine, Position, Run, Settings};
@@ -21,7 +21,7 @@ use stickbreak::parameters::{Parameters, Value};
 use stickbreak::responsibilities::Sparsity;
 use stickbreak::suffstats::Summary;
 use stickbreak::visits::{
-    Batch, FEW_ROWS, LocalOptions, RowKind, Task, UnitKind, UnitOptions, Visitor, WordOptions, load_state, save_state,
+    FEW_ROWS, LocalOptions, RowKind, Shard, Task, UnitKind, UnitOptions, Visitor, WordOptions, load_state, save_state,
 };
 
 use crate::common::{clustered, globals_of_rows, model, specification};
@@ -39,7 +39,7 @@ fn weight(row: usize) -> f64 {
     [0.5, 1.0, 2.5, 0.0][row % 4]
 }
 
-/// Rows with their weights: those of a batch, or chosen ones.
+/// Rows with their weights: those of a shard, or chosen ones.
 enum WeightedRows<'a> {
     All(&'a RowUnits<'a, f64>),
     Chosen(RowUnits<'a, f64>),
@@ -105,8 +105,8 @@ impl UnitKind<f64> for WeightedKind {
         vec![("units", "privately weighted rows".into())]
     }
 
-    fn visitor(&self, n_batches: usize) -> Box<dyn Visitor<f64>> {
-        Box::new(WeightedVisits(vec![LocalState::default(); n_batches]))
+    fn visitor(&self, n_shards: usize) -> Box<dyn Visitor<f64>> {
+        Box::new(WeightedVisits(vec![LocalState::default(); n_shards]))
     }
 }
 
@@ -115,43 +115,43 @@ struct WeightedVisits(Vec<LocalState>);
 impl Visitor<f64> for WeightedVisits {
     fn visit(
         &mut self,
-        batch: &Batch<'_, f64>,
+        shard: &Shard<'_, f64>,
         globals: &Globals,
         edits: &EditLog,
         taps: &mut [&mut dyn Tap],
     ) -> Result<Outcome> {
-        let (scorer, state) = (globals.scorer(batch.model)?, &mut self.0[batch.index]);
+        let (scorer, state) = (globals.scorer(shard.model)?, &mut self.0[shard.index]);
         state.replay(edits);
-        batch.score(&WeightedRows::All(batch.rows()?), scorer.as_ref(), globals, state, taps)
+        shard.score(&WeightedRows::All(shard.rows()?), scorer.as_ref(), globals, state, taps)
     }
 
     fn show(
         &mut self,
-        batch: &Batch<'_, f64>,
+        shard: &Shard<'_, f64>,
         _: Option<u64>,
         take: &mut dyn FnMut(&dyn Units<f64>) -> Result<()>,
     ) -> Result<()> {
-        take(&WeightedRows::All(batch.rows()?))
+        take(&WeightedRows::All(shard.rows()?))
     }
 
     fn rebase(&mut self) {
         self.0.iter_mut().for_each(LocalState::forget);
     }
 
-    fn forget(&mut self, batch: usize) {
-        self.0[batch].forget();
+    fn forget(&mut self, shard: usize) {
+        self.0[shard].forget();
     }
 
-    fn bytes(&self, batch: usize) -> usize {
-        self.0[batch].bytes()
+    fn bytes(&self, shard: usize) -> usize {
+        self.0[shard].bytes()
     }
 
-    fn save(&self, batch: usize) -> Result<Vec<u8>> {
-        save_state(&self.0[batch])
+    fn save(&self, shard: usize) -> Result<Vec<u8>> {
+        save_state(&self.0[shard])
     }
 
-    fn load(&mut self, batch: usize, bytes: &[u8]) -> Result<()> {
-        self.0[batch] = load_state(bytes)?;
+    fn load(&mut self, shard: usize, bytes: &[u8]) -> Result<()> {
+        self.0[shard] = load_state(bytes)?;
         Ok(())
     }
 }
@@ -224,13 +224,13 @@ fn a_kind_of_unit_needs_nothing_but_its_file() {
     let table = DenseRows::new(&rows, D);
     let model = model("Gaussian", "DirichletProcess", K, &rows, D);
     let weights: Vec<f64> = (0..N).map(weight).collect();
-    let plain = ArrayBatches::new(&table, Some(&weights), BATCHES, Some(1), 0).expect("3 of 900");
+    let plain = ArrayBatches::new(&table, Some(&weights), Sharding::of(BATCHES, Some(1))).expect("3 of 900");
     let mut executor = InProcess::new(&RowKind, &model, &plain, OPTIONS, Cancel::default()).expect("replayable");
     let expected = run(&model, &rows, &mut executor, None, &());
     assert!(expected.history.iter().any(|record| record.moves.iter().any(|report| report.accepted > 0)));
     assert!(expected.base != model.base.parameters);
 
-    let unweighted = ArrayBatches::new(&table, None, BATCHES, Some(1), 0).expect("3 of 900");
+    let unweighted = ArrayBatches::new(&table, None, Sharding::of(BATCHES, Some(1))).expect("3 of 900");
     let executor =
         || InProcess::new(&WeightedKind, &model, &unweighted, OPTIONS, Cancel::default()).expect("replayable");
     let kept = Kept::default();

@@ -56,6 +56,7 @@ def test_defaults_of_the_algorithms() -> None:
         assert algorithm.bounds_memory == 128 * 1024 * 1024
     assert sb.Memoized().batches == "auto"
     assert sb.Memoized().shuffle is True
+    assert sb.Memoized().shard_rows == 2**17
     assert sb.Full(objective="variational").objective == "variational"
 
 

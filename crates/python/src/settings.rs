@@ -26,6 +26,7 @@ pub struct GivenSettings<'py> {
     n_components: Option<usize>,
     batches: Option<usize>,
     batch_size: Option<usize>,
+    shard_rows: usize,
     shuffle: bool,
     steps: Option<(f64, f64)>,
     moves: Vec<GivenPair<'py>>,
@@ -76,6 +77,7 @@ impl GivenSettings<'_> {
         Ok(Settings {
             n_components: self.n_components,
             batches,
+            shard_rows: self.shard_rows,
             shuffle: self.shuffle,
             algorithm,
             moves: moves(&self.moves)?,

@@ -61,6 +61,7 @@ _SAID = {
     "bounds_memory": Said(
         "Memory for bounds that spare work on data of 40 columns or more; the result does not depend on it.", "BYTES"
     ),
+    "shard_rows": Said("The most rows that are visited at once; more need more memory.", "ROWS"),
     "max_passes": Said("The most passes over the data. [default: 500 with moves that add components, else 100]"),
     "tol": Said(
         "Stop after a pass that gains less than this many nats for each row (unit of weight), or 0.001 in all; 0 never "

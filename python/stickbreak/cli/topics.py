@@ -47,7 +47,7 @@ _SAID = {
     "tol": Said("Stop after a pass that gains less than this for each word.", "NATS"),
 }
 # Options that topic models do not take, or that have no effect on them.
-_OF_MIXTURES = ("shuffle", "margin", "bounds_memory", "moves", "units")
+_OF_MIXTURES = ("shuffle", "shard_rows", "margin", "bounds_memory", "moves", "units")
 # If the number is estimated, it starts from the default.
 _ESTIMATED = "estimate"
 

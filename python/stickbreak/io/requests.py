@@ -40,6 +40,7 @@ class Settings(TypedDict):
     sparsity: int | Literal["auto"] | None
     margin: float | None
     bounds_memory: int
+    shard_rows: int
     tree: dict[str, Any] | None
     documents: DocumentVisits
     max_passes: int

@@ -12,6 +12,7 @@ from stickbreak.run.moves import Birth, Move, Split
 from stickbreak.run.units import KdTree, Words, check_units, tree_of, words_of
 
 MEBIBYTE = 1024 * 1024
+SHARD_ROWS = 2**17
 OBJECTIVES = ("variational", "map", "ml")
 
 
@@ -50,6 +51,7 @@ class Algorithm:
             # With one batch there is nothing to shuffle.
             "batches": 1,
             "batch_size": None,
+            "shard_rows": SHARD_ROWS,
             "shuffle": False,
             "steps": None,
             "moves": [move._to_core() for move in self.moves],
@@ -173,6 +175,10 @@ class Memoized(Algorithm):
     shuffle : bool
         Whether rows are assigned to batches at random and every pass visits the batches in a new random order.
         Otherwise a batch is a run of consecutive rows, and batches are visited in the order of the data.
+    shard_rows : int
+        Maximum number of rows that are visited at once, from 1 to 2**32 - 1. A larger batch is visited in shards under
+        the same components, and their sums are added up. The last digits of a fit depend on it, and memory for a visit.
+        A batch of trees or of documents is one shard.
     objective, sparsity, margin, bounds_memory, moves, units, max_passes, tol
         As in `Full`.
 
@@ -198,15 +204,18 @@ class Memoized(Algorithm):
     batches: int | Literal["auto"] = "auto"
     _: KW_ONLY
     shuffle: bool = True
+    shard_rows: int = SHARD_ROWS
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._set("batches", _integer_or_auto("batches", self.batches, or_else=["'auto'"]))
         self._set("shuffle", checks.flag("shuffle", self.shuffle))
+        self._set("shard_rows", checks.integer("shard_rows", self.shard_rows, minimum=1, maximum=2**32 - 1))
 
     def _to_core(self, n_components: int | None, seeds: list[int], threads: int | None) -> Settings:
         batches = None if self.batches == "auto" else self.batches
-        return {**super()._to_core(n_components, seeds, threads), "batches": batches, "shuffle": self.shuffle}
+        own = {"batches": batches, "shuffle": self.shuffle, "shard_rows": self.shard_rows}
+        return cast("Settings", {**super()._to_core(n_components, seeds, threads), **own})
 
 
 @dataclass(frozen=True)

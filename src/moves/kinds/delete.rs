@@ -44,8 +44,8 @@ pub struct CandidateRows {
 }
 
 impl CandidateRows {
-    /// Adds the rows of another batch. Skips candidates that too many rows share, and drops rows that only these
-    /// needed.
+    /// Adds the rows of another batch or shard. Skips candidates that too many rows share, and drops rows that only
+    /// these needed.
     fn append(&mut self, other: Self) {
         self.copies.extend(other.copies);
         for (id, n) in other.n_rows {

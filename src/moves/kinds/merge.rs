@@ -169,7 +169,7 @@ impl<F: Scalar> Move<F> for Merge {
         for (pair, sum) in shared {
             *all.shared.entry(pair).or_default() += sum;
         }
-        all.joined.append(joined);
+        all.joined.append(joined)?;
         Ok(Payload::new(all))
     }
 

@@ -10,7 +10,7 @@ use crate::local_step::{Frontier, Judging, OpeningCandidate, OpeningRule};
 use crate::rng::key;
 use crate::simd::Scalar;
 use crate::visits::nodes::{NodeVisits, unfit_frontier};
-use crate::visits::{Additive, Batch, Question};
+use crate::visits::{Additive, Question, Shard};
 
 /// Which nodes are worth opening under the globals of the question?
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -54,7 +54,7 @@ impl Additive for JudgedNodes {
 /// A request to open nodes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum OpenNodes {
-    /// The listed nodes by batch, ascending.
+    /// The listed nodes by shard, ascending.
     Listed(BTreeMap<usize, Vec<u32>>),
     /// All nodes: units are rows from now on.
     All,
@@ -68,42 +68,42 @@ impl Question for OpenNodes {
 impl<F: Scalar> NodeVisits<F> {
     pub(super) fn judge(
         &mut self,
-        batch: &Batch<'_, F>,
+        shard: &Shard<'_, F>,
         question: &JudgeNodes,
         globals: Option<&Globals>,
     ) -> Result<JudgedNodes> {
-        if self.has_rows(batch.index) {
+        if self.has_rows(shard.index) {
             return Ok(JudgedNodes::default());
         }
         let globals = globals.ok_or_else(|| Error::Format { message: "a question without its globals".into() })?;
-        let scorer = globals.scorer(batch.model)?;
+        let scorer = globals.scorer(shard.model)?;
         let JudgeNodes { rule, tolerance, seed, n_rows, fresh } = *question;
         let judging = Judging {
-            likelihood: batch.model.likelihood.as_ref(),
+            likelihood: shard.model.likelihood.as_ref(),
             scorer: scorer.as_ref(),
-            width: batch.width(scorer.as_ref()),
+            width: shard.width(scorer.as_ref()),
             rule,
             tolerance,
-            seed: key(seed, [batch.index as u64]),
+            seed: key(seed, [shard.index as u64]),
             n_rows,
-            cancel: batch.cancel,
+            cancel: shard.cancel,
         };
-        let tree = self.tree(batch)?;
-        let found = judging.candidates(tree, batch.rows()?, fresh)?;
-        let candidates = found.into_iter().map(|candidate| (batch.index, candidate)).collect();
-        Ok(JudgedNodes { candidates, n_units: tree.starts().len(), n_rows: batch.rows()?.len() })
+        let tree = self.tree(shard)?;
+        let found = judging.candidates(tree, shard.rows()?, fresh)?;
+        let candidates = found.into_iter().map(|candidate| (shard.index, candidate)).collect();
+        Ok(JudgedNodes { candidates, n_units: tree.starts().len(), n_rows: shard.rows()?.len() })
     }
 
-    pub(super) fn open_nodes(&mut self, batch: &Batch<'_, F>, question: &OpenNodes) -> Result<()> {
+    pub(super) fn open_nodes(&mut self, shard: &Shard<'_, F>, question: &OpenNodes) -> Result<()> {
         let OpenNodes::Listed(lists) = question else {
-            self.open(batch.index, Frontier::Rows, None);
+            self.open(shard.index, Frontier::Rows, None);
             return Ok(());
         };
-        let Some(list) = lists.get(&batch.index).filter(|_| !self.has_rows(batch.index)) else { return Ok(()) };
+        let Some(list) = lists.get(&shard.index).filter(|_| !self.has_rows(shard.index)) else { return Ok(()) };
         let list: Vec<usize> = list.iter().map(|&node| node as usize).collect();
-        self.tree(batch)?.open(batch.model.likelihood.as_ref(), batch.rows()?, &list);
-        let tree = self.trees[batch.index].tree.take().ok_or_else(unfit_frontier)?;
-        self.open(batch.index, Frontier::Nodes(tree.starts().to_vec()), Some(tree));
+        self.tree(shard)?.open(shard.model.likelihood.as_ref(), shard.rows()?, &list);
+        let tree = self.trees[shard.index].tree.take().ok_or_else(unfit_frontier)?;
+        self.open(shard.index, Frontier::Nodes(tree.starts().to_vec()), Some(tree));
         Ok(())
     }
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 use proptest::prelude::*;
 use stickbreak::Result;
 use stickbreak::component::EditLog;
-use stickbreak::data::{ArrayBatches, TableRows};
+use stickbreak::data::{ArrayBatches, Sharding, TableRows};
 use stickbreak::executor::{Executor, InProcess, Visit};
 use stickbreak::fit::{Engine, Position, Run, Settings};
 use stickbreak::global_step::Globals;
@@ -27,7 +27,7 @@ const PASSES: usize = 6;
 /// Drops the caches of some batches before some visits.
 struct Forgetful<'a> {
     inner: InProcess<'a, f64>,
-    /// For each visit, one bit per batch: whether to drop its cache.
+    /// For each visit, one bit per shard: whether to drop its cache.
     forgets: &'a [u8],
     visits: usize,
 }
@@ -40,7 +40,7 @@ impl Executor for Forgetful<'_> {
     fn visit(&mut self, batch: usize, globals: &Globals, edits: &EditLog, plan: &Plan) -> Result<Visit> {
         let bits = self.forgets.get(self.visits).copied().unwrap_or(0);
         self.visits += 1;
-        for forgotten in (0..self.n_batches()).filter(|forgotten| bits >> forgotten & 1 == 1) {
+        for forgotten in (0..self.inner.n_shards()).filter(|forgotten| bits >> (forgotten % 8) & 1 == 1) {
             self.inner.forget(forgotten);
         }
         self.inner.visit(batch, globals, edits, plan)
@@ -55,11 +55,19 @@ impl Executor for Forgetful<'_> {
     }
 }
 
-fn run(case: Case, n_batches: usize, options: LocalOptions, bits: u8, seed: u64, forgets: &[u8]) -> Run {
+fn run(
+    case: Case,
+    (n_batches, shard_rows): (usize, usize),
+    options: LocalOptions,
+    bits: u8,
+    seed: u64,
+    forgets: &[u8],
+) -> Run {
     let problem = Problem::new(case, N, D, 5, seed);
     let (rows, weights) = (problem.rows(), problem.weights.as_deref());
     let table = TableRows { rows: rows.as_ref(), weights };
-    let source = ArrayBatches::new(rows.as_ref(), weights, n_batches, Some(seed), 0).expect("enough rows");
+    let sharding = Sharding { shard_rows, ..Sharding::of(n_batches, Some(seed)) };
+    let source = ArrayBatches::new(rows.as_ref(), weights, sharding).expect("enough rows");
     let cancel = Cancel::default();
     let edits = EditLog::with_components(6);
     let mass = weights.map_or(N as f64, |weights| weights.iter().sum());
@@ -116,6 +124,7 @@ proptest! {
     fn no_bit_depends_on_the_caches(
         case in prop::sample::select(CASES.to_vec()),
         n_batches in 1_usize..5,
+        shard_rows in prop_oneof![10_usize..60, Just(usize::MAX)],
         width in prop::option::of(1_usize..5),
         margin in prop::option::of(5.0..30.0),
         bounds_memory in prop::sample::select(vec![0, 1 << 20]),
@@ -126,8 +135,8 @@ proptest! {
         let sparsity = width.map_or(Sparsity::Dense, Sparsity::Limited);
         let keep = Keep::Summary;
         let options = LocalOptions { sparsity, margin, bounds_memory, keep };
-        let kept = shown(run(case, n_batches, options, bits, seed, &[]));
-        let dropped = shown(run(case, n_batches, options, bits, seed, &forgets));
+        let kept = shown(run(case, (n_batches, shard_rows), options, bits, seed, &[]));
+        let dropped = shown(run(case, (n_batches, shard_rows), options, bits, seed, &forgets));
         prop_assert_eq!(kept, dropped);
     }
 }

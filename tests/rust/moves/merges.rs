@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use stickbreak::component::{ComponentId, Edit, EditLog, position};
-use stickbreak::data::{ArrayBatches, DenseRows, Rows, TableRows, moments};
+use stickbreak::data::{ArrayBatches, DenseRows, Rows, Sharding, TableRows, moments};
 use stickbreak::executor::{Executor, InProcess};
 use stickbreak::global_step::Globals;
 use stickbreak::likelihood::demands;
@@ -36,7 +36,7 @@ struct Pass {
 fn passes(model: &Model<f64>, rows: &dyn Rows<f64>, labels: &[u32], sparsity: Sparsity, n: usize) -> Vec<Pass> {
     let (n_batches, cancel, moves) = (3, Cancel::default(), Moves::from(Merge));
     let moves = moves.list();
-    let source = ArrayBatches::new(rows, None, n_batches, Some(1), 0).expect("enough rows");
+    let source = ArrayBatches::new(rows, None, Sharding::of(n_batches, Some(1))).expect("enough rows");
     let options = LocalOptions { sparsity, margin: None, bounds_memory: 0, keep: Keep::Summary };
     let mut executor = InProcess::new(&RowKind, model, &source, options, cancel.clone()).expect("in memory");
     let k = labels.iter().max().map_or(0, |&label| label as usize + 1);

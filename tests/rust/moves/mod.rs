@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use proptest::prelude::*;
-use stickbreak::data::ArrayBatches;
+use stickbreak::data::{ArrayBatches, Sharding};
 use stickbreak::moves::{Birth, Delete, Merge, MoveKind, Moves, Split};
 use stickbreak::responsibilities::Sparsity;
 
@@ -41,10 +41,11 @@ fn run(case: Case, setting: Setting, k: usize, n_clusters: usize, passes: &[Move
     let problem = Problem::new(case, n, 4, n_clusters, setting.seed);
     let rows = problem.rows();
     let weights = problem.weights.as_deref();
-    let source =
-        ArrayBatches::new(rows.as_ref(), weights, setting.n_batches, Some(setting.seed), 0).expect("enough rows");
+    let divided = |sharding| ArrayBatches::new(rows.as_ref(), weights, sharding).expect("enough rows");
+    let whole = Sharding::of(setting.n_batches, Some(setting.seed));
+    let (batches, source) = (divided(whole), divided(Sharding { shard_rows: setting.shard_rows, ..whole }));
     let labels: Vec<u32> = (0..n as u32).map(|row| (row / 3 + row % 5) % k as u32).collect();
-    let mut replay = Replay::new(&problem.model, rows.as_ref(), weights, &source, setting, &labels);
+    let mut replay = Replay::new(&problem.model, rows.as_ref(), weights, &source, &batches, setting, &labels);
     let mut accepted = BTreeMap::new();
     for moves in passes {
         for report in replay.pass(moves) {
@@ -61,7 +62,8 @@ fn gains_and_summaries_are_those_of_the_responsibilities() {
     for (number, case) in CASES.into_iter().enumerate() {
         let sparsity = [Sparsity::Dense, Sparsity::Limited(3), Sparsity::Limited(1)][number % 3];
         let margin = [None, Some(15.0)][number / 3 % 2];
-        let setting = Setting { n_batches: 1 + number % 4, sparsity, margin, seed: number as u64 };
+        let shard_rows = [usize::MAX, 25, 7][number / 2 % 3];
+        let setting = Setting { n_batches: 1 + number % 4, sparsity, margin, seed: number as u64, shard_rows };
         let mut accepted = BTreeMap::new();
         for (k, bits) in [(1, 1), (1, 2), (12, 4), (12, 8), (2, 15), (1, 16), (3, 30)] {
             for (kind, n) in run(case, setting, k, 4, &[moves_of(bits); 5]).0 {
@@ -90,7 +92,8 @@ fn judged_under_another_base_measure(seeds: Range<u64>) {
     let mut all = BTreeSet::new();
     for case in CASES.into_iter().filter(|case| ["PitmanYor", "DirichletProcess gamma"].contains(&case.process)) {
         for seed in seeds.clone() {
-            let setting = Setting { n_batches: 2, sparsity: Sparsity::Dense, margin: None, seed };
+            let setting =
+                Setting { n_batches: 2, sparsity: Sparsity::Dense, margin: None, seed, shard_rows: usize::MAX };
             all.extend(run(case, setting, 1, 6, &[moves_of(5); 25]).1);
         }
     }
@@ -102,7 +105,8 @@ fn judged_under_another_base_measure(seeds: Range<u64>) {
 fn a_part_with_next_to_nothing_joins_the_first() {
     let of = |case: &Case| (case.likelihood, case.form) == ("KnownCovarianceGaussian", Form::Missing);
     let case = CASES.into_iter().find(of).expect("one of the cases");
-    let setting = Setting { n_batches: 5, sparsity: Sparsity::Limited(2), margin: None, seed: 118 };
+    let setting =
+        Setting { n_batches: 5, sparsity: Sparsity::Limited(2), margin: None, seed: 118, shard_rows: usize::MAX };
     let (accepted, _) = run(case, setting, 2, 3, &[moves_of(1), moves_of(13)]);
     assert!(accepted[&MoveKind::new("birth")] > 0);
 }
@@ -115,7 +119,8 @@ fn a_tail_with_next_to_nothing_keeps_its_place() {
         (case.likelihood, case.process) == ("Gaussian", "DirichletProcess tail") && is_weighted
     };
     let case = CASES.into_iter().find(of).expect("one of the cases");
-    let setting = Setting { n_batches: 1, sparsity: Sparsity::Limited(3), margin: None, seed: 176 };
+    let setting =
+        Setting { n_batches: 1, sparsity: Sparsity::Limited(3), margin: None, seed: 176, shard_rows: usize::MAX };
     let (accepted, _) = run(case, setting, 1, 3, &[moves_of(24), moves_of(16), moves_of(8)]);
     assert!(accepted[&MoveKind::new("delete")] > 0);
 }
@@ -132,9 +137,10 @@ proptest! {
         width in prop::option::of(1_usize..6),
         margin in prop::option::of(5.0..30.0),
         seed in 0_u64..1000,
+        shard_rows in prop_oneof![1_usize..50, Just(usize::MAX)],
     ) {
         let sparsity = width.map_or(Sparsity::Dense, Sparsity::Limited);
-        let setting = Setting { n_batches, sparsity, margin, seed };
+        let setting = Setting { n_batches, sparsity, margin, seed, shard_rows };
         let passes: Vec<Moves> = passes.into_iter().map(moves_of).collect();
         run(case, setting, k, n_clusters, &passes);
     }

@@ -33,6 +33,8 @@ pub struct Setting {
     pub sparsity: Sparsity,
     pub margin: Option<f64>,
     pub seed: u64,
+    /// Maximum number of rows of a shard.
+    pub shard_rows: usize,
 }
 
 /// State before fresh components appeared.
@@ -48,7 +50,8 @@ pub struct Replay<'a> {
     model: Model<f64>,
     rows: &'a dyn Rows<f64>,
     weights: Option<&'a [f64]>,
-    source: &'a ArrayBatches<'a, f64>,
+    /// The batches in one shard each.
+    batches: &'a ArrayBatches<'a, f64>,
     setting: Setting,
     cancel: Cancel,
     executor: InProcess<'a, f64>,
@@ -74,6 +77,7 @@ impl<'a> Replay<'a> {
         rows: &'a dyn Rows<f64>,
         weights: Option<&'a [f64]>,
         source: &'a ArrayBatches<'a, f64>,
+        batches: &'a ArrayBatches<'a, f64>,
         setting: Setting,
         labels: &[u32],
     ) -> Self {
@@ -96,7 +100,7 @@ impl<'a> Replay<'a> {
             model: model.clone(),
             rows,
             weights,
-            source,
+            batches,
             setting,
             cancel,
             executor: executor(),
@@ -260,7 +264,7 @@ impl<'a> Replay<'a> {
         );
         assert_eq!((&visit.summary.entropies, &visit.summary.tail), (&seen.summary.entropies, &seen.summary.tail));
 
-        let units = self.source.load(batch).expect("in memory");
+        let units = self.batches.load(batch).expect("in memory");
         let proposals = self.state.plan.proposals.clone();
         assert_eq!(proposals.len(), visit.findings.parts.len());
         let targets: Vec<ComponentId> = proposals.iter().map(|proposal| proposal.target).collect();
@@ -521,7 +525,7 @@ impl<'a> Replay<'a> {
         assert!(self.table.iter().all(|shares| shares.len() <= most));
         let mut sum = Summary::empty(self.memo.total().ids.clone(), self.memo.total().n_statistics, false);
         for batch in 0..self.setting.n_batches {
-            let units = self.source.load(batch).expect("in memory");
+            let units = self.batches.load(batch).expect("in memory");
             let found = self.memo.batch(batch).expect("visited");
             let expected =
                 run(&self.model, &units, &found.ids, &values_of(&units, &found.ids, &self.table), &self.cancel);

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use stickbreak::Result;
 use stickbreak::component::{ComponentId, Edit, EditLog, position};
-use stickbreak::data::ArrayBatches;
+use stickbreak::data::{ArrayBatches, Sharding};
 use stickbreak::events::{Event, Observer};
 use stickbreak::executor::{Executor, InProcess, Visit};
 use stickbreak::fit::{Engine, Position, Run, Settings};
@@ -165,7 +165,7 @@ impl Setting<'_> {
     fn run(&self, wire: bool, checkpoint: Option<&[u8]>, observer: &dyn Observer) -> Result<Run> {
         let model = &self.problem.model;
         let rows = self.problem.rows();
-        let source = ArrayBatches::new(rows.as_ref(), None, BATCHES, Some(1), 0)?;
+        let source = ArrayBatches::new(rows.as_ref(), None, Sharding::of(BATCHES, Some(1)))?;
         let options = LocalOptions { sparsity: self.sparsity, margin: None, bounds_memory: 0, keep: Keep::Summary };
         let cancel = Cancel::default();
         let mut executor =

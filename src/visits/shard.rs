@@ -1,4 +1,4 @@
-//! A batch as a visitor sees it, and options of its local step.
+//! A shard as a visitor sees it, and options of its local step.
 
 use std::cell::{OnceCell, RefCell};
 
@@ -26,9 +26,10 @@ pub struct LocalOptions {
     pub keep: Keep,
 }
 
-/// A batch, with everything that its visits need besides their kind of unit.
-pub struct Batch<'a, F: Scalar> {
-    /// Index of the batch.
+/// A piece of a batch that is loaded and visited at once, with everything that its visits need besides their kind of
+/// unit.
+pub struct Shard<'a, F: Scalar> {
+    /// Index of the shard.
     pub index: usize,
     /// The model.
     pub model: &'a Model<F>,
@@ -44,8 +45,8 @@ pub struct Batch<'a, F: Scalar> {
     rows: OnceCell<RowUnits<'a, F>>,
 }
 
-impl<'a, F: Scalar> Batch<'a, F> {
-    /// A batch whose rows have not been loaded.
+impl<'a, F: Scalar> Shard<'a, F> {
+    /// A shard whose rows have not been loaded.
     pub fn new(
         index: usize,
         model: &'a Model<F>,
@@ -64,7 +65,7 @@ impl<'a, F: Scalar> Batch<'a, F> {
         self
     }
 
-    /// The rows of the batch, which are loaded at the first call.
+    /// The rows of the shard, which are loaded at the first call.
     pub fn rows(&self) -> Result<&RowUnits<'a, F>> {
         if let Some(rows) = self.rows.get() {
             return Ok(rows);
