@@ -32,6 +32,7 @@ pub fn main() -> Result<()> {
         rows: &TableRows { rows: &rows, weights: None },
         init: &Init::KmeansPlusPlus,
         settings: &Settings { moves: Moves::all(), max_passes: 100, tol: 1e-6, ..Settings::default() },
+        ask: None,
     };
     let fitted = fit(&job, None, &(), &Cancel::default())?;
 

@@ -336,10 +336,10 @@ def of_rows() -> Iterator[Case]:
     yield case("missing weighted float32", rows, sb.DiagonalGaussian(), memoized(), **options)
     if hasattr(sb, "Background"):
         far = np.vstack([table("real"), np.random.default_rng(5).uniform(-40.0, 40.0, size=(25, 3))])
-        for name, algorithm in (("memoized", memoized()), ("moves", memoized(moves=MOVES["all"])), ("by itself", None)):
-            for likelihood in ("Gaussian", "StudentT"):
-                options = {"background": sb.Background(), "n_components": None if name == "by itself" else 5}
-                yield case(f"background {likelihood} {name}", far, KINDS[likelihood].default(3), algorithm, **options)
+        chosen = {"memoized": memoized(), "moves": memoized(moves=MOVES["all"]), "by itself": None}
+        for name, likelihood in itertools.product(chosen, ("Gaussian", "StudentT")):
+            options = {"background": sb.Background(), "n_components": None if name == "by itself" else 5}
+            yield case(f"background {likelihood} {name}", far, KINDS[likelihood].default(3), chosen[name], **options)
 
 
 def of_starts() -> Iterator[Case]:

@@ -103,6 +103,8 @@ pub(crate) fn unknown(id: ComponentId) -> Error {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EditLog {
     next_id: u32,
+    /// Number of edits before the first of `edits`; above zero only in a part of a log that travels.
+    first: usize,
     edits: Vec<Edit>,
     /// The classes of all components that have one, also of those that are gone.
     classes: BTreeMap<ComponentId, u32>,
@@ -173,12 +175,24 @@ impl EditLog {
 
     /// Number of edits.
     pub fn version(&self) -> usize {
-        self.edits.len()
+        self.first + self.edits.len()
     }
 
-    /// The edits after `version`.
+    /// Whether it has all edits after `version`.
+    pub fn reaches(&self, version: usize) -> bool {
+        version >= self.first
+    }
+
+    /// The edits after `version`, which it must reach.
     pub fn since(&self, version: usize) -> &[Edit] {
-        &self.edits[version.min(self.edits.len())..]
+        &self.edits[version.saturating_sub(self.first).min(self.edits.len())..]
+    }
+
+    /// The part of the log that one who knows the edits up to `version` needs. Classes are left out.
+    #[must_use]
+    pub fn after(&self, version: usize) -> Self {
+        let first = version.clamp(self.first, self.version());
+        Self { next_id: self.next_id, first, edits: self.since(first).to_vec(), classes: BTreeMap::new() }
     }
 
     /// The components that edits after `version` ended, in order, each with the one that took over its units, if any.
@@ -217,6 +231,17 @@ mod tests {
         assert_eq!(log.components(), Ok(ids(&[3, 2, 4])));
         assert_eq!(log.version(), 5);
         assert_eq!(log.since(4), &[Edit::Delete { id: ComponentId(1) }]);
+    }
+
+    #[test]
+    fn a_part_of_a_log_has_its_last_edits() {
+        let mut log = EditLog::with_components(4);
+        (0..3).for_each(|gone| log.push(Edit::Merge { keep: ComponentId(3), gone: ComponentId(gone) }));
+        let part = log.after(2);
+        assert_eq!((part.version(), part.since(2), part.since(3)), (4, log.since(2), log.since(3)));
+        assert!(part.reaches(2) && part.reaches(4) && !part.reaches(1) && log.reaches(0));
+        assert_eq!(part.after(1), part);
+        assert_eq!((log.after(9).version(), log.after(9).since(4)), (4, &[][..]));
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub fn estimate<F: Scalar>(
         Specification { process: process_of_fit(&specification.process)?, learned: None, ..specification.clone() };
     let settings = Settings { seed, ..Settings::usual(&model)? };
     let data = TableRows { rows, weights: None };
-    let job = Job { specification: &model, rows: &data, init: &Init::KmeansPlusPlus, settings: &settings };
+    let job = Job { specification: &model, rows: &data, init: &Init::KmeansPlusPlus, settings: &settings, ask: None };
     let fitted = fit(&job, None, observer, cancel)?;
     if fitted.stop_reason == StopReason::Interrupted {
         return Err(Error::Cancelled);

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::data::{
-    Coordinates, Dataset, Domain, Freedom, Informative, Moments, OTHER_VALUES, RowUnits, Rows, Sought, Strays,
+    Coordinates, Dataset, Domain, Freedom, Informative, Moments, OTHER_VALUES, Reading, RowUnits, Rows, Sought,
     all_moments, check_rows, informative, strays, typical,
 };
 use crate::error::{Error, Result};
@@ -143,7 +143,7 @@ fn of_earlier<F: Scalar>(
             "a fit of the same likelihood and dimension",
         ));
     }
-    let off = strays_of(rows, earlier, cancel)?.columns;
+    let off = strays_of(rows, earlier, cancel)?;
     if off.is_empty() { Ok(with_rows(earlier.clone())) } else { Err(off_support("data", &off)) }
 }
 
@@ -163,7 +163,7 @@ fn of_moments<F: Scalar>(
         found.coordinates = found.coordinates.narrowed(|column| typical_spread(&first, column));
     }
     // A few rows off the subspace add little to the moments but would have no density.
-    if !found.coordinates.dependents().is_empty() && !strays_of(rows, &found.coordinates, cancel)?.units.is_empty() {
+    if !found.coordinates.dependents().is_empty() && !strays_of(rows, &found.coordinates, cancel)?.is_empty() {
         found = informative_of_parts::<F>(specification, data, Freedom::Columns)?;
     }
     if specification.missing {
@@ -225,17 +225,12 @@ fn typical_spread<F: Scalar>(units: &RowUnits<'_, F>, column: usize) -> f64 {
     1.4826 * median(values.into_iter().map(|x| (x - centre).abs()).collect())
 }
 
-fn strays_of<F: Scalar>(rows: &dyn Dataset<F>, coordinates: &Coordinates, cancel: &Cancel) -> Result<Strays> {
-    let mut all = Strays::default();
-    if !coordinates.is_full() {
-        rows.for_each_slab(1024, &mut |units| {
-            let found = strays(units, coordinates, cancel)?;
-            all.units.extend(found.units);
-            all.columns.extend(found.columns);
-            Ok(())
-        })?;
+/// The columns in which rows lie off the subspace of coordinates.
+fn strays_of<F: Scalar>(rows: &dyn Dataset<F>, coordinates: &Coordinates, cancel: &Cancel) -> Result<BTreeSet<usize>> {
+    if coordinates.is_full() {
+        return Ok(BTreeSet::new());
     }
-    Ok(all)
+    rows.sum(&Reading::Strays(coordinates.clone()), cancel)?.into_columns()
 }
 
 /// The error for rows that vary in directions in which those of an earlier fit did not.

@@ -8,6 +8,12 @@ pub fn fingerprint(before: u64, words: impl IntoIterator<Item = u64>) -> u64 {
     })
 }
 
+/// Fingerprints bytes.
+pub fn of_bytes(bytes: &[u8]) -> u64 {
+    let word = |chunk: &[u8]| chunk.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
+    fingerprint(bytes.len() as u64, bytes.chunks(8).map(word))
+}
+
 /// Fingerprints numbers by their bits.
 pub fn of_numbers<'a>(before: u64, numbers: impl IntoIterator<Item = &'a f64>) -> u64 {
     fingerprint(before, numbers.into_iter().map(|number| number.to_bits()))

@@ -19,6 +19,7 @@
 //!     rows: &TableRows { rows: &rows, weights: None },
 //!     init: &Init::KmeansPlusPlus,
 //!     settings: &Settings { moves: Moves::all(), max_passes: 100, tol: 1e-6, ..Settings::default() },
+//!     ask: None,
 //! };
 //! let fitted = fit(&job, None, &(), &Cancel::default())?;
 //! assert_eq!(fitted.summary.counts.len(), 2);

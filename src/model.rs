@@ -5,6 +5,8 @@ mod with_background;
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::background::{self, Background};
 use crate::data::{Allowed, Coordinates, Histogram, Moments};
 use crate::error::{Error, Result};
@@ -19,7 +21,7 @@ pub use crate::objective::Objective;
 pub use parameter_prior::ParameterPrior;
 
 /// A name in the registry and parameters.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Named {
     /// The name.
     pub name: String,
@@ -39,7 +41,7 @@ impl Named {
 }
 
 /// A mixture as specified by the user, or with all parameters filled in.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Specification {
     /// The likelihood.
     pub likelihood: Named,
@@ -52,6 +54,7 @@ pub struct Specification {
     /// The parameters of the base measure to estimate, once the data are known; `None` if it is fixed.
     pub estimated: Option<Estimated>,
     /// The parameter of the likelihood that samplers learn; the parameters have a number in its place.
+    #[serde(skip)]
     pub learned: Option<ParameterPrior>,
     /// The counts of all rows, for a likelihood that needs them.
     pub values: Option<Arc<Histogram>>,
@@ -60,7 +63,7 @@ pub struct Specification {
 }
 
 /// The estimated part of a base measure (mathematics 10).
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Estimated {
     /// Names of the estimated parameters.
     pub free: Vec<String>,

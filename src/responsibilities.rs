@@ -9,6 +9,8 @@ mod offers;
 mod row;
 mod top_l;
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::{Error, Result};
 use crate::real::Real;
 
@@ -93,7 +95,7 @@ const AUTO: usize = 16;
 const AUTO_OF_WORDS: usize = 8;
 
 /// Number of components kept per unit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Sparsity {
     /// All components.
     Dense,

@@ -135,7 +135,7 @@ impl ShardRanges {
 }
 
 /// The rows of batch `b` of `n_batches`, in shuffled order.
-fn batch_range(n: usize, n_batches: usize, b: usize) -> Range<usize> {
+pub(super) fn batch_range(n: usize, n_batches: usize, b: usize) -> Range<usize> {
     let start = |b: usize| ((n as u128 * b as u128) / n_batches as u128) as usize;
     start(b)..start(b + 1)
 }

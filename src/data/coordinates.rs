@@ -3,6 +3,8 @@
 //! A column is divided by its unit, a power of two, so no digit is lost. A constant column is left out. So is a column
 //! that is an affine function of others: the rows lie on a subspace, and the kept columns are coordinates on it.
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::{Error, Result};
 use crate::linalg::{cholesky, solve_lower};
 use crate::real::Real;
@@ -21,7 +23,7 @@ pub enum Freedom {
 }
 
 /// A column that is an affine function of the kept columns.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Dependent {
     /// Index of the column.
     pub column: usize,
@@ -32,7 +34,7 @@ pub struct Dependent {
 }
 
 /// The map `y = x[kept] / unit`, and the columns that follow from y. D is the number of columns of x, r that of y.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Coordinates {
     /// The kept columns, ascending, (r,).
     kept: Vec<usize>,

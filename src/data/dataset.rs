@@ -1,7 +1,9 @@
 //! All rows of a fit: a table with random access, or a stream that is read from the beginning.
 
-use crate::data::{Allowed, ArrayBatches, BatchSource, Csr, RowUnits, Rows, Sharding};
+use crate::data::first_reading::BLOCK;
+use crate::data::{Allowed, ArrayBatches, BatchSource, Csr, ReadSums, Reading, RowUnits, Rows, Sharding};
 use crate::error::Result;
+use crate::parallel::Cancel;
 use crate::real::Real;
 
 /// The rows of a fit, with their weights.
@@ -22,6 +24,17 @@ pub trait Dataset<F: Real>: Send + Sync {
     /// Errors of `take`; [`crate::Error::Source`]; [`crate::Error::InvalidArgument`] for weights of another length.
     fn for_each_slab(&self, multiple: usize, take: &mut dyn FnMut(&RowUnits<'_, F>) -> Result<()>) -> Result<()>;
 
+    /// The sums of a reading over all rows.
+    ///
+    /// # Errors
+    /// [`crate::Error::InvalidArgument`] for the first value that is not allowed; [`crate::Error::Cancelled`];
+    /// [`crate::Error::Source`].
+    fn sum(&self, reading: &Reading, cancel: &Cancel) -> Result<ReadSums> {
+        let mut sums = ReadSums::new(reading, self.n_columns(), self.is_sparse(), self.layout());
+        self.for_each_slab(BLOCK, &mut |units| sums.read(reading, units, cancel))?;
+        Ok(sums)
+    }
+
     /// Returns the listed rows (in ascending order) as units of their own, with their weights.
     ///
     /// # Errors
@@ -40,6 +53,11 @@ pub trait Dataset<F: Real>: Send + Sync {
 
     /// Whether rows can be read in any order.
     fn can_seek(&self) -> bool;
+
+    /// Whether the rows come in shards of their own, which may be in other processes.
+    fn has_shards(&self) -> bool {
+        false
+    }
 
     /// All rows as a sparse table, if they are stored in that form.
     fn csr(&self) -> Option<Csr<'_, F>> {

@@ -1,12 +1,9 @@
 //! The directions in which data vary, and the columns that a likelihood needs to represent them.
 
-use std::collections::BTreeSet;
-
+use crate::data::Moments;
 use crate::data::coordinates::{Coordinates, Dependent, Freedom};
-use crate::data::{Moments, RowUnits};
 use crate::error::Result;
 use crate::linalg::{cholesky, solve_lower, symmetric_eigen};
-use crate::parallel::{Cancel, blocks, try_map_with};
 use crate::real::Real;
 
 /// Maximum standard deviation of a constant column, as a fraction of its largest value: in float64, and in float32.
@@ -188,60 +185,13 @@ fn slopes(data: &Moments, kept: &[usize], dependents: &[usize], about_zero: bool
     (0..dependents.len()).map(of).collect()
 }
 
-/// Rows off the subspace of coordinates.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Strays {
-    /// Indices of the rows among the units, ascending.
-    pub units: Vec<usize>,
-    /// The columns in which at least one row lies off the subspace.
-    pub columns: BTreeSet<usize>,
-}
-
-/// Finds the rows of positive mass that lie off the subspace of coordinates.
-///
-/// # Errors
-/// [`crate::Error::Cancelled`].
-pub fn strays<F: Real>(units: &RowUnits<'_, F>, coordinates: &Coordinates, cancel: &Cancel) -> Result<Strays> {
-    let mut all = Strays::default();
-    if coordinates.is_full() {
-        return Ok(all);
-    }
-    let d = coordinates.n_columns();
-    let ranges: Vec<_> = blocks(units.len(), 1024).collect();
-    let parts = try_map_with(
-        ranges.len(),
-        || vec![F::ZERO; 1024 * d],
-        |rows, index| {
-            cancel.check()?;
-            let range = ranges[index].clone();
-            let rows = &mut rows[..range.len() * d];
-            units.read(range.clone(), &vec![F::ZERO; d], rows);
-            let mut found = Strays::default();
-            let mut wide = vec![0.0; d];
-            for (unit, row) in range.zip(rows.chunks_exact(d)).filter(|(unit, _)| units.mass(*unit) > 0.0) {
-                wide.iter_mut().zip(row).for_each(|(to, value)| *to = value.to_f64());
-                let off = coordinates.strays(&wide);
-                if !off.is_empty() {
-                    found.units.push(unit);
-                    found.columns.extend(off);
-                }
-            }
-            Ok(found)
-        },
-    )?;
-    for part in parts {
-        all.units.extend(part.units);
-        all.columns.extend(part.columns);
-    }
-    Ok(all)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
     use crate::data::{DenseRows, Domain, Needs, Sought, TableRows, all_moments};
+    use crate::parallel::Cancel;
 
     fn seen(values: &[f64], d: usize) -> (Moments, Coordinates) {
         let rows = DenseRows::new(values, d);

@@ -3,13 +3,15 @@
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
+use serde::{Deserialize, Serialize};
+
 use crate::data::{Exposed, Exposure, Freedom, RowUnits};
 use crate::error::{Error, Result};
 use crate::parallel::{Cancel, blocks, try_map_with};
 use crate::real::{Plain, Real};
 
 /// The values that rows may have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Domain {
     /// Finite numbers.
     Real,
@@ -81,7 +83,7 @@ impl Domain {
 const EXPOSURES: RangeInclusive<f64> = 1e-100..=1e100;
 
 /// Allowed values of each column of a model.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Allowed {
     /// The domain of each column, or one of all columns.
     domains: Vec<Domain>,
@@ -223,7 +225,7 @@ impl Allowed {
 }
 
 /// Moments of the data needed to fill in absent parameters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Needs {
     /// Column means.
     Means,
@@ -234,7 +236,7 @@ pub enum Needs {
 }
 
 /// What is sought in data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sought {
     /// The moments.
     pub needs: Needs,

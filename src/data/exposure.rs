@@ -1,9 +1,11 @@
 //! Exposures of rows: the library size of a cell, or the time at risk.
 
+use serde::{Deserialize, Serialize};
+
 use crate::real::Real;
 
 /// Where the exposure of a row is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Exposure {
     /// In a column, which holds no counts.
     Column(usize),
@@ -33,7 +35,7 @@ impl Exposure {
 }
 
 /// The exposures of the counts in some columns.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exposed {
     /// Where they are.
     pub source: Exposure,

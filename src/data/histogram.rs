@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::data::{Allowed, Exposure};
-use crate::simd::Scalar;
+use crate::real::Real;
 
 /// Counts below this are kept as they are. Larger ones share a bin with those that have the same leading binary digits,
 /// and a bin stands for the mean of its counts.
@@ -14,7 +16,7 @@ const DIGITS: u32 = 12;
 const DIGITS_OF_EXPOSURES: u32 = 10;
 
 /// The rows with a count in a column.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Counted {
     /// The count, or the mean of a bin of counts.
     pub count: f64,
@@ -25,7 +27,7 @@ pub struct Counted {
 }
 
 /// The positive counts of every column, each with the mass of its rows.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Histogram {
     /// Mass of all rows, also of those with zeros or missing values.
     pub mass: f64,
@@ -105,7 +107,7 @@ impl Histogram {
 }
 
 /// Collects the counts of rows.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Counters {
     /// Mass of the rows.
     pub mass: f64,
@@ -114,7 +116,7 @@ pub struct Counters {
 }
 
 /// Collects the counts of a column.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Counter {
     /// The mass of each small count.
     small: Vec<f64>,
@@ -131,7 +133,7 @@ impl Counters {
     }
 
     /// Adds a row; missing values, and columns that have no counts, add nothing.
-    pub fn add_row<F: Scalar>(&mut self, row: &[F], mass: f64, allowed: &Allowed) {
+    pub fn add_row<F: Real>(&mut self, row: &[F], mass: f64, allowed: &Allowed) {
         self.mass += mass;
         if self.columns.is_empty() {
             return;
@@ -148,7 +150,7 @@ impl Counters {
     }
 
     /// Adds a sparse row.
-    pub fn add_entries<F: Scalar>(
+    pub fn add_entries<F: Real>(
         &mut self,
         entries: impl Iterator<Item = (u32, F)> + Clone,
         mass: f64,

@@ -1,25 +1,21 @@
 //! The first two moments of the data, needed for default hyper-parameters and for centring.
 
-use std::collections::BTreeSet;
-use std::ops::Range;
 use std::sync::Arc;
 
-use crate::data::histogram::{Counters, Histogram};
-use crate::data::resolution::{Distinct, MOST_ROWS};
-use crate::data::{Allowed, Csr, Dataset, Needs, RowUnits, Sought};
+use crate::data::first_reading::{Extremes, First, FirstSums};
+use crate::data::histogram::Histogram;
+use crate::data::resolution::MOST_ROWS;
+use crate::data::second_reading::{Second, Squares};
+use crate::data::{Allowed, Dataset, Needs, Reading, Sought};
 use crate::error::{Error, Result};
 use crate::hash::fingerprint;
-use crate::linalg::{add_moments, packed_len, unpack};
-use crate::parallel::{Cancel, blocks, try_map_with};
+use crate::linalg::unpack;
+use crate::parallel::Cancel;
 use crate::room::check_room;
-use crate::simd::{Lines, Scalar};
+use crate::simd::Scalar;
 
 /// The smallest sum or mean of squares with full precision: below it the loss to subnormal numbers exceeds rounding.
 const LEAST_SQUARE: f64 = f64::MIN_POSITIVE / f64::EPSILON;
-/// Number of rows processed at a time.
-const BLOCK: usize = 1024;
-/// Number of blocks after which most continuous columns have been recognised.
-const FIRST_BLOCKS: usize = 8;
 
 /// Weighted moments of a dataset.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,6 +50,8 @@ pub struct Moments {
     pub values: Option<Arc<Histogram>>,
     /// A number that identifies these rows and weights, in this order.
     pub fingerprint: u64,
+    /// The same of each shard, if the data come in shards; otherwise of all rows.
+    pub prints: Vec<u64>,
 }
 
 impl Moments {
@@ -116,17 +114,18 @@ pub fn all_moments<F: Scalar>(
     })?;
     let of_rank = if needs == Needs::Covariance { d + 2 } else { 0 };
     let n_rows_sought = of_rank.max(if resolution { MOST_ROWS } else { 0 });
-    let means = Means::of(data, n_rows_sought, sought, allowed, missing, cancel)?;
+    let first = First { sought, n_distinct: n_rows_sought, allowed: allowed.clone(), missing, pivot: None };
+    let means = Means::of(data, first, cancel)?;
     let (variance, covariance) = match needs {
         Needs::Means => (Vec::new(), Vec::new()),
         Needs::Variances => {
-            let squares = squares(data, &means, cancel)?;
+            let squares = squares(data, &means, false, cancel)?;
             let masses = &means.masses;
             let variance = squares.iter().zip(masses).map(|(sum, &mass)| if mass > 0.0 { sum / mass } else { 0.0 });
             (variance.collect(), Vec::new())
         }
         Needs::Covariance => {
-            let scatter = scatter(data, &means, cancel)?;
+            let scatter = squares(data, &means, true, cancel)?;
             // Sums over the rows that have both columns, so divided that the matrix stays positive semidefinite.
             let mass = |entry: usize| (means.masses[entry / d] * means.masses[entry % d]).sqrt();
             let mean = |(entry, value): (usize, f64)| if mass(entry) > 0.0 { value / mass(entry) } else { 0.0 };
@@ -134,7 +133,8 @@ pub fn all_moments<F: Scalar>(
             (covariance.iter().step_by(d + 1).copied().collect(), covariance)
         }
     };
-    let Means { n_rows, mass, mean, largest, least, most, n_distinct, resolution, values, fingerprint, .. } = means;
+    let Means { n_rows, mass, mean, largest, least, most, n_distinct, resolution, values, prints, .. } = means;
+    let fingerprint = if let [only] = prints[..] { only } else { fingerprint(0, prints.iter().copied()) };
     let overall = variance.clone();
     Ok(Moments {
         n_rows,
@@ -152,6 +152,7 @@ pub fn all_moments<F: Scalar>(
         resolution,
         values,
         fingerprint,
+        prints,
     })
 }
 
@@ -168,252 +169,36 @@ struct Means {
     n_distinct: usize,
     resolution: Vec<f64>,
     values: Option<Arc<Histogram>>,
-    fingerprint: u64,
-}
-
-/// Sums of the first reading, relative to a pivot.
-struct FirstReading<F> {
-    n_rows: usize,
-    pivot: Option<Vec<F>>,
-    mass: f64,
-    sums: Vec<f64>,
-    /// Mass of the missing values of each column.
-    absent: Vec<f64>,
-    /// Only for codes.
-    largest: Vec<f64>,
-    extremes: Extremes,
-    /// Hashes of the distinct rows of positive weight, up to `n_rows_sought` of them.
-    rows: BTreeSet<u64>,
-    n_rows_sought: usize,
-    distinct: Distinct,
-    /// Of no columns unless they are sought.
-    counters: Counters,
-    fingerprint: u64,
-}
-
-/// The smallest and the largest value of each column.
-struct Extremes {
-    least: Vec<f64>,
-    most: Vec<f64>,
-}
-
-impl Extremes {
-    fn new(d: usize) -> Self {
-        Self { least: vec![f64::INFINITY; d], most: vec![f64::NEG_INFINITY; d] }
-    }
-
-    fn add(&mut self, other: &Self) {
-        self.least.iter_mut().zip(&other.least).for_each(|(extreme, value)| *extreme = extreme.min(*value));
-        self.most.iter_mut().zip(&other.most).for_each(|(extreme, value)| *extreme = extreme.max(*value));
-    }
-
-    /// Missing values are ignored.
-    fn add_row<F: Scalar>(&mut self, row: &[F]) {
-        for ((least, most), value) in self.least.iter_mut().zip(&mut self.most).zip(row) {
-            let value = value.to_f64();
-            *least = least.min(value);
-            *most = most.max(value);
-        }
-    }
+    prints: Vec<u64>,
 }
 
 impl Means {
-    fn of<F: Scalar>(
-        data: &dyn Dataset<F>,
-        n_rows_sought: usize,
-        sought: Sought,
-        allowed: &Allowed,
-        missing: bool,
-        cancel: &Cancel,
-    ) -> Result<Self> {
-        let d = data.n_columns();
-        let mut total = FirstReading {
-            n_rows: 0,
-            pivot: None,
-            mass: 0.0,
-            sums: vec![0.0; d],
-            absent: vec![0.0; d],
-            largest: vec![0.0; if allowed.has_codes() { d } else { 0 }],
-            extremes: Extremes::new(if data.is_sparse() { 0 } else { d }),
-            rows: BTreeSet::new(),
-            n_rows_sought,
-            distinct: Distinct::new(d, sought.resolution),
-            counters: Counters::new(if sought.values { d } else { 0 }),
-            fingerprint: data.layout(),
-        };
-        data.for_each_slab(BLOCK, &mut |units| match units.csr() {
-            Some(table) => total.add_sparse(units, table, allowed, cancel),
-            None => total.add(units, allowed, missing, cancel),
-        })?;
-        let FirstReading { n_rows, pivot, mass, sums: mut mean, absent, largest, extremes, rows, distinct, .. } = total;
-        let values = sought.values.then(|| Arc::new(Histogram::from(total.counters)));
+    fn of<F: Scalar>(data: &dyn Dataset<F>, first: First, cancel: &Cancel) -> Result<Self> {
+        let (d, wants_values) = (data.n_columns(), first.sought.values);
+        let sums = data.sum(&Reading::First(first), cancel)?.into_first()?;
+        let FirstSums {
+            n_rows, pivot, mass, sums: mut mean, absent, largest, extremes, rows, distinct, prints, ..
+        } = sums;
+        let values = wants_values.then(|| Arc::new(Histogram::from(sums.counters)));
         let masses: Vec<f64> = absent.iter().map(|absent| mass - absent).collect();
-        let pivot = pivot.unwrap_or_else(|| vec![F::ZERO; d]);
+        let pivot = pivot.unwrap_or_else(|| vec![0.0; d]);
         for ((value, zero), &mass) in mean.iter_mut().zip(pivot).zip(&masses) {
-            *value = zero.to_f64() + if mass > 0.0 { *value / mass } else { 0.0 };
+            *value = zero + if mass > 0.0 { *value / mass } else { 0.0 };
         }
-        let (Extremes { least, most }, n_distinct, fingerprint) = (extremes, rows.len(), total.fingerprint);
+        let (Extremes { least, most }, n_distinct) = (extremes, rows.len());
         let resolution = distinct.resolution::<F>(if d > 1 { n_distinct } else { n_rows });
-        Ok(Self { n_rows, mass, masses, mean, largest, least, most, n_distinct, resolution, values, fingerprint })
+        Ok(Self { n_rows, mass, masses, mean, largest, least, most, n_distinct, resolution, values, prints })
     }
 }
 
-impl<F: Scalar> FirstReading<F> {
-    fn add(&mut self, units: &RowUnits<'_, F>, allowed: &Allowed, missing: bool, cancel: &Cancel) -> Result<()> {
-        let ranges: Vec<_> = blocks(units.len(), BLOCK).collect();
-        // The first few blocks show that most columns are continuous; later blocks then skip the sorting of those.
-        let (first, others) = ranges.split_at(FIRST_BLOCKS.min(ranges.len()));
-        for ranges in [first, others].into_iter().filter(|ranges| !ranges.is_empty()) {
-            self.add_blocks(units, ranges, allowed, missing, cancel)?;
-        }
-        self.n_rows += units.len();
-        Ok(())
-    }
-
-    fn add_blocks(
-        &mut self,
-        units: &RowUnits<'_, F>,
-        ranges: &[Range<usize>],
-        allowed: &Allowed,
-        missing: bool,
-        cancel: &Cancel,
-    ) -> Result<()> {
-        let d = units.dimension();
-        let n_rows_sought = if self.rows.len() < self.n_rows_sought { self.n_rows_sought } else { 0 };
-        let (distinct, n_counted) = (&self.distinct, self.counters.columns.len());
-        let pivot: &[F] = self.pivot.get_or_insert_with(|| {
-            let mut pivot = vec![F::ZERO; d];
-            units.read(0..1, &vec![F::ZERO; d], &mut pivot);
-            pivot.iter_mut().filter(|value| value.is_nan()).for_each(|value| *value = F::ZERO);
-            pivot
-        });
-        let parts = try_map_with(
-            ranges.len(),
-            || vec![F::ZERO; BLOCK * d],
-            |rows, index| {
-                cancel.check()?;
-                let range = ranges[index].clone();
-                let rows = &mut rows[..range.len() * d];
-                units.read(range.clone(), &vec![F::ZERO; d], rows);
-                let values = distinct.of_block(rows, |row| units.mass(range.start + row));
-                let (mut extremes, mut seen) = (Extremes::new(d), BTreeSet::new());
-                let (mut mass, mut sums, mut print) = (0.0, vec![0.0; d], 0);
-                let mut absent = vec![0.0; if missing { d } else { 0 }];
-                let mut largest = vec![0.0; if allowed.has_codes() { d } else { 0 }];
-                let mut counters = Counters::new(n_counted);
-                for (unit, row) in range.zip(rows.chunks_exact(d)) {
-                    let weight = units.mass(unit);
-                    allowed.check_holes("data", row, units.row_number(unit), missing)?;
-                    mass += weight;
-                    let bits = row.iter().map(|value| value.to_f64().to_bits());
-                    print = fingerprint(print, bits.chain([weight.to_bits()]));
-                    for (column, ((sum, &value), &zero)) in sums.iter_mut().zip(row).zip(pivot).enumerate() {
-                        if missing && value.is_nan() {
-                            absent[column] += weight;
-                            continue;
-                        }
-                        if !allowed.has(value.to_f64(), column) {
-                            allowed.check("data", value, units.row_number(unit), column)?;
-                        }
-                        *sum += weight * (value.to_f64() - zero.to_f64());
-                    }
-                    counters.add_row(row, weight, allowed);
-                    for (largest, value) in largest.iter_mut().zip(row) {
-                        *largest = value.to_f64().max(*largest);
-                    }
-                    if weight > 0.0 {
-                        extremes.add_row(row);
-                        if seen.len() < n_rows_sought {
-                            seen.insert(fingerprint(0, row.iter().map(|value| value.to_f64().to_bits())));
-                        }
-                    }
-                }
-                Ok(((mass, sums, absent, largest, print), (extremes, seen, values, counters)))
-            },
-        )?;
-        for ((mass, sums, absent, largest, print), (extremes, seen, values, counters)) in parts {
-            self.extremes.add(&extremes);
-            self.distinct.add(values);
-            self.counters.merge(&counters);
-            for row in seen {
-                if self.rows.len() < self.n_rows_sought {
-                    self.rows.insert(row);
-                }
-            }
-            self.mass += mass;
-            self.fingerprint = fingerprint(self.fingerprint, [print]);
-            self.sums.iter_mut().zip(sums).for_each(|(total, sum)| *total += sum);
-            self.absent.iter_mut().zip(absent).for_each(|(total, part)| *total += part);
-            self.largest.iter_mut().zip(largest).for_each(|(total, part)| *total = part.max(*total));
-        }
-        Ok(())
-    }
-
-    /// Adds a sparse table, from the stored values; the pivot is zero.
-    fn add_sparse(
-        &mut self,
-        units: &RowUnits<'_, F>,
-        table: Csr<'_, F>,
-        allowed: &Allowed,
-        cancel: &Cancel,
-    ) -> Result<()> {
-        for range in blocks(units.len(), BLOCK) {
-            cancel.check()?;
-            for unit in range {
-                let (number, weight) = (units.row_number(unit), units.mass(unit));
-                self.mass += weight;
-                for (column, value) in table.entries(number, self.sums.len()) {
-                    allowed.check("data", value, number, column as usize)?;
-                    self.sums[column as usize] += weight * value.to_f64();
-                }
-                self.counters.add_entries(table.entries(number, self.sums.len()), weight, allowed);
-                let (columns, values) = table.row(number);
-                allowed.check_exposure("data", columns, number)?;
-                let bits = values.iter().map(|value| value.to_f64().to_bits());
-                let columns = columns.iter().map(|&column| column.into());
-                self.fingerprint = fingerprint(self.fingerprint, columns.chain(bits).chain([weight.to_bits()]));
-            }
-        }
-        self.n_rows += units.len();
-        Ok(())
-    }
-}
-
-/// Sums of squares about the means, by column, over the values that are not missing.
-fn squares<F: Scalar>(data: &dyn Dataset<F>, means: &Means, cancel: &Cancel) -> Result<Vec<f64>> {
-    let d = means.mean.len();
-    let origin: Vec<F> = means.mean.iter().map(|&value| F::from_f64(value)).collect();
-    let mut total = vec![0.0; d];
-    let mut any_moved = false;
-    data.for_each_slab(BLOCK, &mut |units| {
-        let ranges: Vec<_> = blocks(units.len(), BLOCK).collect();
-        let parts = try_map_with(
-            ranges.len(),
-            || vec![F::ZERO; BLOCK * d],
-            |rows, index| {
-                cancel.check()?;
-                let range = ranges[index].clone();
-                let rows = &mut rows[..range.len() * d];
-                units.read(range.clone(), &origin, rows);
-                let (mut sums, mut moved) = (vec![0.0; d], false);
-                for (unit, row) in range.zip(rows.chunks_exact(d)) {
-                    let weight = units.mass(unit);
-                    for (sum, value) in sums.iter_mut().zip(row).filter(|(_, value)| !value.is_nan()) {
-                        moved |= weight > 0.0 && *value != F::ZERO;
-                        *sum += weight * value.to_f64() * value.to_f64();
-                    }
-                }
-                Ok((moved, sums))
-            },
-        )?;
-        for (moved, part) in parts {
-            any_moved |= moved;
-            total.iter_mut().zip(part).for_each(|(sum, value)| *sum += value);
-        }
-        Ok(())
-    })?;
-    check_squares::<F>(total.iter().sum(), d as f64 * means.mass, any_moved)?;
-    Ok(total)
+/// The sums of squares of the second reading.
+fn squares<F: Scalar>(data: &dyn Dataset<F>, means: &Means, products: bool, cancel: &Cancel) -> Result<Vec<f64>> {
+    let (d, second) = (means.mean.len(), Second { means: means.mean.clone(), products });
+    let Squares { sums, any_moved } = data.sum(&Reading::Second(second), cancel)?.into_second()?;
+    let sums = if products { unpack(d, &sums) } else { sums };
+    let trace = if products { (0..d).map(|i| sums[i * d + i]).sum() } else { sums.iter().sum() };
+    check_squares::<F>(trace, d as f64 * means.mass, any_moved)?;
+    Ok(sums)
 }
 
 /// Refuses data whose squares overflow or underflow in float64 or float32.
@@ -433,42 +218,6 @@ fn check_squares<F: Scalar>(trace: f64, mass: f64, any_moved: bool) -> Result<()
         return Err(Error::invalid("data", found, "of a larger standard deviation; rescale it or pass float64"));
     }
     Ok(())
-}
-
-/// The scatter about the means, (D, D).
-fn scatter<F: Scalar>(data: &dyn Dataset<F>, means: &Means, cancel: &Cancel) -> Result<Vec<f64>> {
-    let d = means.mean.len();
-    let origin: Vec<F> = means.mean.iter().map(|&value| F::from_f64(value)).collect();
-    let mut total = vec![0.0; packed_len(d)];
-    let mut any_moved = false;
-    data.for_each_slab(BLOCK, &mut |units| {
-        let ranges: Vec<_> = blocks(units.len(), BLOCK).collect();
-        let scratch = || (vec![F::ZERO; BLOCK * d], Vec::new(), Lines::default());
-        let parts = try_map_with(ranges.len(), scratch, |(rows, wide, space), index| {
-            cancel.check()?;
-            let range = ranges[index].clone();
-            let size = range.len() * d;
-            units.read(range.clone(), &origin, &mut rows[..size]);
-            wide.clear();
-            // A missing value is at the mean.
-            wide.extend(rows[..size].iter().map(|value| if value.is_nan() { 0.0 } else { value.to_f64() }));
-            let weights: Vec<f64> = range.map(|unit| units.mass(unit)).collect();
-            let nonzero = |row: &[f64]| row.iter().any(|&value| value != 0.0);
-            let moved = wide.chunks_exact(d).zip(&weights).any(|(row, &weight)| weight > 0.0 && nonzero(row));
-            let mut packed = vec![0.0; packed_len(d)];
-            add_moments(wide, &weights, d, &mut [], &mut packed, space);
-            Ok((moved, packed))
-        })?;
-        for (moved, part) in parts {
-            any_moved |= moved;
-            total.iter_mut().zip(part).for_each(|(sum, value)| *sum += value);
-        }
-        Ok(())
-    })?;
-    let total = unpack(d, &total);
-    let trace: f64 = (0..d).map(|i| total[i * d + i]).sum();
-    check_squares::<F>(trace, d as f64 * means.mass, any_moved)?;
-    Ok(total)
 }
 
 #[cfg(test)]

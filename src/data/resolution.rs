@@ -1,5 +1,7 @@
 //! The resolution of columns: the step between their values, if these are rounded.
 
+use serde::{Deserialize, Serialize};
+
 use crate::real::Real;
 
 /// Columns with more distinct values than this count as continuous.
@@ -14,14 +16,14 @@ const LARGE: f64 = 1000.0;
 pub(super) const MOST_ROWS: usize = ROWS_PER_VALUE * MOST_VALUES + 1;
 
 /// The distinct values of each column, as long as they are few.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Distinct {
     /// `None` for a continuous column.
     columns: Vec<Option<Values>>,
 }
 
 /// Distinct values, ascending, and the number of rows with these values.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Values {
     distinct: Vec<f64>,
     n_rows: usize,

@@ -48,6 +48,10 @@ impl<F: Real> Dataset<F> for SeenRows<'_, F> {
         self.rows.can_seek()
     }
 
+    fn has_shards(&self) -> bool {
+        self.rows.has_shards()
+    }
+
     fn csr(&self) -> Option<Csr<'_, F>> {
         self.rows.csr()
     }

@@ -28,6 +28,7 @@ impl Moments {
             most: lower(&self.most, 1),
             resolution: lower(&self.resolution, 1),
             values: self.values.as_ref().map(|values| Arc::new(values.of_columns(coordinates.kept()))),
+            prints: self.prints.clone(),
             ..*self
         }
     }
@@ -55,6 +56,7 @@ impl Moments {
             most: of(&self.most),
             resolution: of(&self.resolution),
             values: self.values.as_ref().map(|values| Arc::new(values.of_columns(columns))),
+            prints: self.prints.clone(),
             ..*self
         }
     }

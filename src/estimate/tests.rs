@@ -26,7 +26,7 @@ fn fitted(process: Named) -> Parameters {
     let (rows, model) = (rows(), open(process));
     let data = TableRows { rows: &rows, weights: None };
     let settings = Settings { seed: 3, ..Settings::usual(&model).expect("weights") };
-    let job = Job { specification: &model, rows: &data, init: &Init::KmeansPlusPlus, settings: &settings };
+    let job = Job { specification: &model, rows: &data, init: &Init::KmeansPlusPlus, settings: &settings, ask: None };
     fit(&job, None, &(), &Cancel::default()).and_then(|found| found.parameters()).expect("well-behaved data")
 }
 

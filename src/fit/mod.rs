@@ -23,14 +23,15 @@ mod update;
 use std::time::Instant;
 
 use crate::data::Dataset;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::events::Observer;
+use crate::executor::Ask;
 use crate::fitted::Fitted;
 use crate::init::Init;
 use crate::model::Specification;
 use crate::parallel::Cancel;
 use crate::simd::Scalar;
-use crate::visits::Task;
+use crate::visits::{Task, UnitOptions};
 
 pub use algorithm::Algorithm;
 pub use engine::{DataAccess, Engine};
@@ -56,6 +57,8 @@ pub struct Job<'a, F: Scalar> {
     pub init: &'a Init<'a>,
     /// Settings of the run.
     pub settings: &'a Settings,
+    /// Where the shards of the data are, if they are in other processes.
+    pub ask: Option<&'a dyn Ask>,
 }
 
 impl<F: Scalar> Job<'_, F> {
@@ -66,6 +69,40 @@ impl<F: Scalar> Job<'_, F> {
         let rows = Some(self.rows.n_rows()).filter(|rows| *rows > 0).unwrap_or(usize::MAX);
         let values = rows.saturating_mul(self.rows.n_columns());
         (LEAST_THREADS + values / VALUES_A_THREAD).saturating_mul(n_runs.max(1))
+    }
+
+    /// Refuses what data in shards do not support.
+    ///
+    /// # Errors
+    /// [`Error::NotSupported`] naming the argument.
+    fn check_shards(&self) -> Result<()> {
+        let refuse = |argument: &str, found: &str, reason: &str, allowed: &str| {
+            Err(Error::not_supported(argument, format!("{found} with a collection"), reason, allowed))
+        };
+        let by_row = "rows that are elsewhere have no numbers here";
+        if self.settings.algorithm.estimates() {
+            return refuse("algorithm", "Stochastic", "its batches are not shards", "Memoized or Full");
+        }
+        if self.settings.labels.is_some() {
+            return refuse("labels", "labels", by_row, "labels=None");
+        }
+        let starts = "\"kmeans++\", \"random\" or a fit";
+        match self.init {
+            Init::Labels(_) => return refuse("init", "an init of labels", by_row, starts),
+            Init::Table(_) => return refuse("init", "an init of responsibilities", by_row, starts),
+            Init::Sequential => return refuse("init", "init=\"sequential\"", "it visits rows in random order", starts),
+            Init::KmeansPlusPlus | Init::Random | Init::Summary { .. } => {}
+        }
+        match self.settings.units {
+            UnitOptions::Rows => Ok(()),
+            UnitOptions::Nodes(_) => {
+                refuse("units", "a tree", "it is lost with the worker that holds it", "units=None")
+            }
+            UnitOptions::Words(_) => {
+                let reason = "what is kept of documents is lost with the worker that holds them";
+                refuse("model", "a TopicModel", reason, "a Mixture")
+            }
+        }
     }
 
     /// What the kind of units must support.
@@ -90,14 +127,14 @@ pub fn fit<F: Scalar>(
     let settings = trial::decided(job, cancel)?;
     let job = &Job { settings: &settings, ..*job };
     let prepared = prepare::Prepared::new(job, cancel)?;
-    let mut executor = prepared.executor()?;
+    let executor = &mut *prepared.executor()?;
     let position = match checkpoint {
-        Some(bytes) => prepared.resume(bytes, &mut executor)?,
+        Some(bytes) => prepared.resume(bytes, executor)?,
         None => prepared.start()?,
     };
     let (model, identity) = (prepared.model.clone(), &prepared.identity);
     let (round, data) = (prepared.round(), &prepared);
     let engine = Engine { model, identity, settings: &prepared.settings, round, data, started };
-    let run = engine.run(&mut executor, position, observer, cancel)?;
+    let run = engine.run(executor, position, observer, cancel)?;
     Ok(prepared.finish(run))
 }

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use crate::component::{ComponentId, EditLog};
-use crate::data::{BatchSource, Dataset, Moments, PartialLabels, SeenBatches, SeenRows, Sharding};
+use crate::data::{BatchSource, Coordinates, Dataset, Moments, PartialLabels, SeenBatches, SeenRows, Sharding};
 use crate::error::{Error, Result};
 use crate::evidence;
-use crate::executor::{Executor, InProcess};
+use crate::executor::{Executor, InProcess, Remote, RunSetup};
 use crate::fit::classes;
 use crate::fit::position::Position;
 use crate::fit::pulse::Pulse;
@@ -40,6 +40,8 @@ pub(super) struct Prepared<'a, F: Scalar> {
     /// The coordinates of the rows, and the specification in them.
     pub(super) grounds: Grounds,
     source: Box<dyn BatchSource<F> + 'a>,
+    /// Fingerprints of the shards.
+    prints: Vec<u64>,
     sizes: Sizes,
     pub(super) n_rows: usize,
     mass: f64,
@@ -59,7 +61,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
     /// [`Error::InvalidArgument`] and [`Error::NotSupported`] for an invalid job; [`Error::Source`];
     /// [`Error::Cancelled`].
     pub(super) fn new(job: &'a Job<'a, F>, cancel: &'a Cancel) -> Result<Self> {
-        let Job { specification, rows, init, settings } = *job;
+        let Job { specification, rows, init, settings, .. } = *job;
         let kind = settings.units.kind::<F>();
         let labels = job.labels()?;
         // A stream has to be read before its rows can be counted.
@@ -68,6 +70,9 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         }
         check_form(specification, rows.is_sparse())?;
         kind.check(&job.task())?;
+        if rows.has_shards() {
+            job.check_shards()?;
+        }
         let data = survey(specification, rows, cancel)?;
         let n = data.n_rows;
         if n < 2 && !rows.can_seek() {
@@ -93,15 +98,41 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         let settings = Settings { local, units, ..settings.clone() };
         let identity = identity::<F>(&data, source.as_ref(), specification, init, &settings, sizes);
         let (moves, mass) = (job.settings.moves.list(), data.mass);
-        Ok(Self { job, cancel, settings, grounds, source, sizes, n_rows: n, mass, labels, model, identity, moves })
+        let prints = data.prints;
+        Ok(Self {
+            job,
+            cancel,
+            settings,
+            grounds,
+            source,
+            prints,
+            sizes,
+            n_rows: n,
+            mass,
+            labels,
+            model,
+            identity,
+            moves,
+        })
     }
 
-    /// Returns an executor of the batches in this process.
-    pub(super) fn executor(&self) -> Result<InProcess<'_, F>> {
-        self.executor_of(&self.model, self.settings.local)
+    /// Returns an executor of the batches, wherever their shards are.
+    pub(super) fn executor(&self) -> Result<Box<dyn Executor + '_>> {
+        let Some(ask) = self.job.ask else {
+            return Ok(Box::new(self.executor_of(&self.model, self.settings.local)?));
+        };
+        let setup = RunSetup {
+            specification: self.grounds.specification.clone(),
+            coordinates: Coordinates::clone(&self.grounds.coordinates),
+            origin: self.grounds.origin.clone(),
+            options: self.settings.local,
+            prints: self.prints.clone(),
+        };
+        let batches = (0..self.sizes.batches).map(|batch| self.source.shards(batch)).collect();
+        Ok(Box::new(Remote::new(ask, batches, &setup)?))
     }
 
-    /// The same under another model.
+    /// Returns an executor of the batches in this process, under some model.
     pub(super) fn executor_of(&self, model: &Model<F>, local: LocalOptions) -> Result<InProcess<'_, F>> {
         let executor =
             InProcess::new(self.settings.units.kind(), model, self.source.as_ref(), local, self.cancel.clone())?;
@@ -253,6 +284,10 @@ impl<F: Scalar> DataAccess for Prepared<'_, F> {
     }
 
     fn rearranged(&self, best: &BestState, budget: usize, pulse: &mut Pulse<'_>) -> Result<Option<NewStart>> {
+        // It visits all rows in this process.
+        if self.job.rows.has_shards() {
+            return Ok(None);
+        }
         let found = self.rearrange(best, budget, pulse)?;
         let start = |(total, classes)| NewStart { total, classes, base: best.base.clone(), stage: Stage::Rearranged };
         Ok(found.map(start))

@@ -325,7 +325,7 @@ mod tests {
             ..Settings::default()
         };
         let (specification, init) = (Specification::new("Gaussian", "DirichletProcess"), Init::Labels(&labels));
-        let job = Job { specification: &specification, rows: &rows, init: &init, settings: &settings };
+        let job = Job { specification: &specification, rows: &rows, init: &init, settings: &settings, ask: None };
         let cancel = Cancel::default();
         let prepared = Prepared::new(&job, &cancel).expect("a good job");
         let position = prepared.start().expect("labels");

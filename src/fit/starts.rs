@@ -151,7 +151,7 @@ mod tests {
             moves.add("Birth", &Parameters::default()).expect("the usual births");
             settings = Settings { n_components: None, moves, ..settings };
         }
-        check(&Job { specification: &specification, rows: &rows, init: &Init::Random, settings: &settings })
+        check(&Job { specification: &specification, rows: &rows, init: &Init::Random, settings: &settings, ask: None })
     }
 
     fn by_hand(job: &Job<'_, f64>, seed: u64, n_components: Option<usize>) -> Fitted {

@@ -72,7 +72,7 @@ fn n_nodes<F: Scalar>(job: &Job<'_, F>, n_rows: usize, tree: TreeSettings, cance
         units,
         ..job.settings.clone()
     };
-    let trial = Job { specification: job.specification, rows: &rows, init, settings: &settings };
+    let trial = Job { specification: job.specification, rows: &rows, init, settings: &settings, ask: None };
     match fit(&trial, None, &(), cancel) {
         // A trial that needs more nodes stops just below its budget.
         Ok(fitted) => Ok(fitted.history.last().map(|last| last.n_units).filter(|nodes| *nodes < budget * 9 / 10)),

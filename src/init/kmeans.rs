@@ -38,11 +38,12 @@ fn sample_size(k: usize) -> usize {
 /// At most 10000 rows of positive mass (50 per component if that is more), ascending.
 pub(super) fn sampled_rows<F: Scalar>(data: &dyn Dataset<F>, k: usize, generator: &mut Generator) -> Vec<u32> {
     let (size, heavy) = (sample_size(k), with_mass(data));
-    if heavy.len() <= size {
-        return heavy;
+    let n = heavy.as_ref().map_or(data.n_rows(), Vec::len);
+    let row = |index: usize| heavy.as_ref().map_or(index as u32, |rows| rows[index]);
+    if n <= size {
+        return (0..n).map(row).collect();
     }
-    let mut picked: Vec<u32> =
-        rand::seq::index::sample(generator, heavy.len(), size).iter().map(|i| heavy[i]).collect();
+    let mut picked: Vec<u32> = rand::seq::index::sample(generator, n, size).iter().map(row).collect();
     picked.sort_unstable();
     picked
 }
@@ -64,7 +65,8 @@ pub fn smoothed_kmeans<F: Scalar>(begin: &Beginning<'_, F>, generator: &mut Gene
         seeding.swap_seeds(&units, &mut seeds, TRIALS + TRIALS_PER_COMPONENT * k, generator)?;
     }
     let (summary, labels) = seeding.settle(&units, &seeds.rows, LLOYD_STEPS)?;
-    if whole {
+    // Labels of single rows are no help where rows are in other processes.
+    if whole && !begin.data.has_shards() {
         // Rows without mass contribute nothing, whatever their label.
         let mut all = vec![0; n];
         sample.iter().zip(labels).for_each(|(&row, label)| all[row as usize] = label);

@@ -274,14 +274,14 @@ impl<F: Scalar> Beginning<'_, F> {
 /// `k` distinct rows, uniform among those with positive mass; some are repeated if there are fewer.
 fn distinct_rows<F: Scalar>(data: &dyn Dataset<F>, k: usize, generator: &mut Generator) -> Vec<u32> {
     let heavy = with_mass(data);
-    let picked = rand::seq::index::sample(generator, heavy.len(), k.min(heavy.len()));
-    let rows: Vec<u32> = picked.iter().map(|i| heavy[i]).collect();
+    let n = heavy.as_ref().map_or(data.n_rows(), Vec::len);
+    let picked = rand::seq::index::sample(generator, n, k.min(n));
+    let rows: Vec<u32> = picked.iter().map(|i| heavy.as_ref().map_or(i as u32, |rows| rows[i])).collect();
     rows.iter().copied().cycle().take(k).collect()
 }
 
-/// The rows with positive mass.
-fn with_mass<F: Scalar>(data: &dyn Dataset<F>) -> Vec<u32> {
-    let weights = data.weights();
-    let has_mass = |row: &usize| weights.is_none_or(|weights| weights[*row] > 0.0);
-    (0..data.n_rows()).filter(has_mass).map(|row| row as u32).collect()
+/// The rows with positive mass; `None` if rows have no weights, so that all have.
+fn with_mass<F: Scalar>(data: &dyn Dataset<F>) -> Option<Vec<u32>> {
+    let weights = data.weights()?;
+    Some((0..weights.len()).filter(|&row| weights[row] > 0.0).map(|row| row as u32).collect())
 }

@@ -74,7 +74,7 @@ pub struct Space<F> {
 }
 
 /// What a pass over units keeps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Keep {
     /// Nothing: only taps see the responsibilities (prediction).
     Nothing,

@@ -59,6 +59,11 @@ impl LocalState {
 
     /// Replays the edits that this state has not yet seen.
     pub fn replay(&mut self, log: &EditLog) {
+        // A part of a log may lack edits; then nothing is known about the units any more.
+        if !log.reaches(self.version) {
+            self.forget();
+            self.version = log.version();
+        }
         // Identities are never reused, so one look-up after another finds where the units of a component are now.
         let heirs: HashMap<ComponentId, Option<ComponentId>> = log.ended_since(self.version).collect();
         for best in self.cache.last_best.iter_mut().filter(|_| !heirs.is_empty()) {

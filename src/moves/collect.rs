@@ -5,25 +5,60 @@ use std::collections::{BTreeMap, HashMap};
 use crate::component::ComponentId;
 use crate::data::Sample;
 use crate::moves::seen::Grouped;
-use crate::moves::{Bag, Visited};
+use crate::moves::{Bag, Plan, Visited};
 use crate::parallel::{map, map_all};
 use crate::rng::key;
 use crate::simd::Scalar;
 
+/// The largest keys that rows of components or parts may have; no limit for those left out.
+pub type KeyLimits = BTreeMap<ComponentId, u64>;
+
 /// The smallest keys seen so far in a pass. Rows with larger keys are in no bag at its end and need not be copied.
 #[derive(Debug, Default)]
-pub(super) struct SmallestKeys {
+pub struct SmallestKeys {
     /// The version of the plan to which they belong.
     version: u64,
     /// By component or part, capped by the number of rows to copy.
     keys: HashMap<ComponentId, Vec<u64>>,
+    /// Limits that keys seen elsewhere set.
+    limits: KeyLimits,
 }
 
 impl SmallestKeys {
+    /// No keys seen here, and limits from elsewhere.
+    pub(super) fn within(version: u64, limits: KeyLimits) -> Self {
+        Self { version, keys: HashMap::new(), limits }
+    }
+
+    fn restart(&mut self, version: u64) {
+        if self.version != version {
+            *self = Self::within(version, KeyLimits::new());
+        }
+    }
+
     /// The largest key that may still enter the sample of a component.
     fn limit(&self, id: ComponentId, max_rows: usize) -> u64 {
         let all = self.keys.get(&id).filter(|keys| keys.len() == max_rows);
-        all.and_then(|keys| keys.iter().max().copied()).unwrap_or(u64::MAX)
+        let own = all.and_then(|keys| keys.iter().max().copied()).unwrap_or(u64::MAX);
+        self.limits.get(&id).map_or(own, |limit| own.min(*limit))
+    }
+
+    /// The largest keys that may still enter the samples under a plan.
+    pub fn limits(&mut self, plan: &Plan) -> KeyLimits {
+        self.restart(plan.version);
+        let max_rows = plan.max_rows();
+        let limits = self.keys.keys().map(|&id| (id, self.limit(id, max_rows)));
+        limits.filter(|(_, limit)| *limit < u64::MAX).collect()
+    }
+
+    /// Adds the keys of rows that a visit under a plan copied.
+    pub fn see(&mut self, plan: &Plan, bags: &BTreeMap<ComponentId, Bag>) {
+        self.restart(plan.version);
+        for (id, bag) in bags {
+            let keys = self.keys.entry(*id).or_default();
+            keys.extend(&bag.keys);
+            leave_smallest(keys, plan.max_rows());
+        }
     }
 }
 
@@ -34,9 +69,7 @@ type Keyed = (u64, u32);
 pub(super) fn collect<F: Scalar>(visited: &Visited<'_, F>, smallest: &mut SmallestKeys) -> BTreeMap<ComponentId, Bag> {
     let (look, dealt) = (visited.look, &visited.dealt);
     let Some(wanted) = &look.plan.collect else { return BTreeMap::new() };
-    if smallest.version != look.plan.version {
-        *smallest = SmallestKeys { version: look.plan.version, keys: HashMap::new() };
-    }
+    smallest.restart(look.plan.version);
     let key_of = |unit: u32| key(wanted.seed, [look.shard as u64, u64::from(unit)]);
     // For targets, rows are copied by part instead.
     let mut limits = vec![None; look.ids.len() + 1];

@@ -3,7 +3,7 @@
 
 use crate::error::{Error, Result};
 use crate::model::Model;
-use crate::moves::collect::{SmallestKeys, collect};
+use crate::moves::collect::{KeyLimits, SmallestKeys, collect};
 use crate::moves::deal::deal;
 use crate::moves::{Findings, Look, Move, Moves, Payloads, Plan, Visited, gaps};
 use crate::parallel::try_map;
@@ -62,6 +62,11 @@ impl<'a, F: Scalar> Finder<'a, F> {
         }
         let parts = std::mem::take(&mut visited.dealt.parts);
         Ok(Findings { parts, bags, payloads })
+    }
+
+    /// Sets what the next visit under the plan of this version need not copy, whatever was visited here before.
+    pub fn limit_keys(&mut self, version: u64, limits: KeyLimits) {
+        self.smallest = SmallestKeys::within(version, limits);
     }
 
     /// All moves that it knows.

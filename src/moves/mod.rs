@@ -52,6 +52,7 @@ use crate::simd::Scalar;
 
 pub use crate::payload::{Content, Payload};
 pub use bags::{Bag, Collect, Subsample};
+pub use collect::{KeyLimits, SmallestKeys};
 pub use deal::Visited;
 pub use finder::Finder;
 pub use judge::{Judge, Part, is_gain, tried};

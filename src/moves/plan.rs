@@ -61,9 +61,14 @@ impl Plan {
         self.pairs.is_empty() && self.proposals.is_empty() && self.collect.is_none() && self.wanted.is_empty()
     }
 
+    /// Maximum number of rows that are copied of each component or part.
+    pub(super) fn max_rows(&self) -> usize {
+        self.collect.as_ref().map_or(0, |collect| collect.max_rows)
+    }
+
     /// Adds rows that visits copied.
     pub(super) fn add_bags(&self, sum: &mut BTreeMap<ComponentId, Bag>, mut bags: BTreeMap<ComponentId, Bag>) {
-        let max_rows = self.collect.as_ref().map_or(0, |collect| collect.max_rows);
+        let max_rows = self.max_rows();
         for id in bags.keys() {
             sum.entry(*id).or_default();
         }

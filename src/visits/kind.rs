@@ -14,6 +14,8 @@ use crate::visits::{Asked, Shard};
 /// Number of rows per batch and maximum number of batches, if the user does not choose them.
 const ROWS_A_BATCH: usize = 5000;
 const MOST_BATCHES: usize = 20;
+/// The first number for data that come in shards: each of eight workers has some 400,000 rows of a batch.
+const ROWS_A_BATCH_OF_SHARDS: usize = 3_200_000;
 
 /// A fit before any row is read.
 #[derive(Debug, Clone, Copy)]
@@ -73,6 +75,10 @@ pub trait UnitKind<F: Scalar> {
     /// # Errors
     /// [`crate::Error::Source`]; [`crate::Error::InvalidArgument`] for data without units.
     fn extent(&self, rows: &dyn Dataset<F>, n_rows: usize) -> Result<Extent> {
+        if rows.has_shards() {
+            let batches = (n_rows / ROWS_A_BATCH_OF_SHARDS).clamp(1, MOST_BATCHES);
+            return Ok(Extent { batches, ..self.unread(n_rows) });
+        }
         // A batch of sparse rows should hold at least as many values as there are columns.
         let most_batches = rows.csr().map_or(usize::MAX, |table| table.values.len() / rows.n_columns());
         let batches = (n_rows / ROWS_A_BATCH).min(most_batches).clamp(1, MOST_BATCHES);
@@ -97,7 +103,7 @@ pub trait UnitKind<F: Scalar> {
 }
 
 /// Visits shards of one kind of unit, and holds their local states.
-pub trait Visitor<F: Scalar> {
+pub trait Visitor<F: Scalar>: Send {
     /// Replays the edits that the shard's local state has not yet seen, and runs the local step of its units. The model
     /// of `shard` has the base measure of `globals`.
     ///

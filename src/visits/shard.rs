@@ -2,6 +2,8 @@
 
 use std::cell::{OnceCell, RefCell};
 
+use serde::{Deserialize, Serialize};
+
 use crate::component::{Class, EditLog};
 use crate::data::{BatchSource, RowUnits};
 use crate::error::Result;
@@ -14,7 +16,7 @@ use crate::scoring::Scorer;
 use crate::simd::Scalar;
 
 /// Options of local steps.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct LocalOptions {
     /// Number of components kept per unit.
     pub sparsity: Sparsity,

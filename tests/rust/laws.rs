@@ -200,7 +200,8 @@ proptest! {
         let specification = specification(LIKELIHOODS[which % 2], PROCESSES[which / 2], k);
         let settings = settings(k, batches, Sparsity::Limited(width), 8);
         let rows = TableRows { rows: &table, weights: None };
-        let job = Job { specification: &specification, rows: &rows, init: &Init::Random, settings: &settings };
+        let init = &Init::Random;
+        let job = Job { specification: &specification, rows: &rows, init, settings: &settings, ask: None };
         let fitted = fit(&job, None, &(), &Cancel::default())
             .expect("well-behaved data");
         for pair in fitted.history.windows(2) {
@@ -218,7 +219,7 @@ proptest! {
             let specification = specification("Gaussian", "DirichletProcess", 6);
             let settings = settings(6, batches, Sparsity::Limited(3), 3);
             let (rows, init) = (TableRows { rows: &table, weights: None }, Init::KmeansPlusPlus);
-            let job = Job { specification: &specification, rows: &rows, init: &init, settings: &settings };
+            let job = Job { specification: &specification, rows: &rows, init: &init, settings: &settings, ask: None };
             with_threads(Some(threads), || fit(&job, None, &(), &Cancel::default()))
             .expect("a pool")
             .expect("well-behaved data")
@@ -389,6 +390,7 @@ fn rows_that_cannot_be_numbered_are_refused() {
         rows: &TableRows { rows: &TooMany, weights: None },
         init: &Init::Random,
         settings: &settings(2, 1, Sparsity::Auto, 1),
+        ask: None,
     };
     let error = fit(&job, None, &(), &Cancel::default()).expect_err("2^32 rows");
     assert!(error.to_string().contains("4294967296 rows"), "{error}");

@@ -7,6 +7,7 @@ mod example;
 mod laws;
 mod moves;
 mod processes;
+mod remote;
 mod seams;
 mod subprocess_executor;
 mod toy_question;

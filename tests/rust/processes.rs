@@ -143,7 +143,8 @@ proptest! {
         };
         let specification = specification("Gaussian", process, k);
         let rows = TableRows { rows: &table, weights: None };
-        let job = Job { specification: &specification, rows: &rows, init: &Init::Random, settings: &settings };
+        let init = &Init::Random;
+        let job = Job { specification: &specification, rows: &rows, init, settings: &settings, ask: None };
         let fitted = fit(&job, None, &(), &Cancel::default())
             .expect("well-behaved data");
         for pair in fitted.history.windows(2) {

@@ -11,6 +11,7 @@ use stickbreak::data::{Csr, CsrRows, Rows, copy_rows};
 use stickbreak::simd::Scalar;
 
 use crate::errors::to_python;
+use crate::shards::GivenShards;
 
 /// A NumPy array of either type, borrowed while the core works on it.
 pub enum AnyRows<'py> {
@@ -86,6 +87,8 @@ pub enum AnyData<'py> {
     Rows(AnyRows<'py>),
     /// In blocks.
     Blocks(String, usize, Py<PyAny>),
+    /// In shards.
+    Shards(GivenShards),
 }
 
 impl<'py> FromPyObject<'_, 'py> for AnyData<'py> {
@@ -94,6 +97,10 @@ impl<'py> FromPyObject<'_, 'py> for AnyData<'py> {
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         let first = object.cast::<PyTuple>().ok().and_then(|parts| parts.iter().next());
         if first.is_some_and(|first| first.is_instance_of::<PyString>()) {
+            if object.cast::<PyTuple>().is_ok_and(|parts| parts.len() > 3) {
+                let (dtype, n_columns, sizes, is_remote, object) = object.extract()?;
+                return Ok(Self::Shards(GivenShards { dtype, n_columns, sizes, is_remote, object }));
+            }
             let (dtype, n_columns, start) = object.extract()?;
             return Ok(Self::Blocks(dtype, n_columns, start));
         }
@@ -101,21 +108,37 @@ impl<'py> FromPyObject<'_, 'py> for AnyData<'py> {
     }
 }
 
-/// Calls a generic function with the dataset of an [`AnyData`] of any type.
+/// Calls a generic function with the dataset of an [`AnyData`] of any type, and with its shards, if it has any.
 macro_rules! with_data {
-    ($data:expr, $weights:expr, |$dataset:ident| $body:expr) => {
+    ($data:expr, $weights:expr, |$dataset:ident, $shards:ident| $body:expr) => {
         match $data {
             $crate::arrays::AnyData::Rows(rows) => $crate::arrays::with_rows!(&rows, |view| {
                 let $dataset = stickbreak::data::TableRows { rows: &view, weights: $weights };
+                let $shards = None::<&$crate::shards::PythonShards>;
                 $body
             }),
             $crate::arrays::AnyData::Blocks(dtype, n_columns, start) => {
                 let blocks = $crate::blocks::PythonBlocks { start, n_columns };
+                let $shards = None::<&$crate::shards::PythonShards>;
                 if dtype == "float32" {
                     let $dataset = stickbreak::data::Stream::<f32>::new(&blocks, $weights);
                     $body
                 } else {
                     let $dataset = stickbreak::data::Stream::<f64>::new(&blocks, $weights);
+                    $body
+                }
+            }
+            $crate::arrays::AnyData::Shards(given) => {
+                let is_single = given.dtype == "float32";
+                let shards = $crate::shards::PythonShards::new(given);
+                let (ask, $shards) = (shards.ask(), Some(&shards));
+                if is_single {
+                    let source: &dyn stickbreak::data::Shards<f32> = ask.as_ref().map_or(&shards, |ask| ask);
+                    let $dataset = stickbreak::data::Collection::new(source);
+                    $body
+                } else {
+                    let source: &dyn stickbreak::data::Shards<f64> = ask.as_ref().map_or(&shards, |ask| ask);
+                    let $dataset = stickbreak::data::Collection::new(source);
                     $body
                 }
             }

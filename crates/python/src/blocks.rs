@@ -118,7 +118,7 @@ impl<F: Scalar> BlockReader<F> for Reader<F> {
 
 /// Converts an exception. The message is Python's own text; errors of this package already have a complete message.
 /// Ctrl-C is not a failure of the source.
-fn failed(py: Python<'_>, error: &PyErr) -> Error {
+pub fn failed(py: Python<'_>, error: &PyErr) -> Error {
     if error.is_instance_of::<PyKeyboardInterrupt>(py) {
         return Error::Cancelled;
     }

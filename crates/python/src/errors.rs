@@ -18,6 +18,20 @@ pub fn internal(message: &str) -> PyErr {
     Python::attach(|py| raise(py, "InternalError", message, &PyDict::new(py)).unwrap_or_else(|failure| failure))
 }
 
+/// Returns the error of the core for an exception that it became in another process, if it is about an argument or
+/// about numbers.
+pub fn from_python(py: Python<'_>, error: &PyErr) -> Option<Error> {
+    let class = |name: &str| py.import("stickbreak.errors").and_then(|module| module.getattr(name));
+    let is_a = |name: &str| class(name).is_ok_and(|class| error.matches(py, class).unwrap_or(false));
+    let text = |name: &str| error.value(py).getattr(name).and_then(|value| value.extract::<String>()).ok();
+    if is_a("InvalidArgument") {
+        let (argument, found, allowed) = (text("argument")?, text("found")?, text("allowed")?);
+        return Some(Error::InvalidArgument { argument, found, allowed });
+    }
+    let component = || error.value(py).getattr("component").and_then(|value| value.extract()).ok();
+    is_a("NumericalError").then(|| Error::numerical(component(), error.value(py).to_string()))
+}
+
 fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     let details = PyDict::new(py);
     let message = error.to_string();

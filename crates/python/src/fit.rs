@@ -10,6 +10,7 @@ use crate::arrays::{AnyData, weights, with_data};
 use crate::reports::GivenObserver;
 use crate::run::run;
 use crate::settings::{GivenCheckpoint, GivenSettings, GivenStart};
+use crate::shards::PythonShards;
 use crate::specification::GivenSpecification;
 use crate::state::FitState;
 
@@ -32,10 +33,17 @@ pub fn fit(
     let resumed = observer.checkpoint.as_ref().map(GivenCheckpoint::read).unwrap_or_default();
     let starts = Starts { seeds: &settings.seeds, in_turn: observer.in_turn };
     let reports = observer.reports();
-    let fitted = with_data!(rows, weights, |data| {
-        let job = Job { specification: &specification, rows: &data, init: &init, settings: &run_settings };
+    let fitted = with_data!(rows, weights, |data, shards| {
+        let job = Job {
+            specification: &specification,
+            rows: &data,
+            init: &init,
+            settings: &run_settings,
+            ask: shards.and_then(PythonShards::ask),
+        };
         let threads = at_most(job.most_threads(settings.seeds.len()), settings.threads);
         run(py, threads, observer.show(), |cancel, events| {
+            shards.inspect(|shards| shards.follow(cancel));
             let fitted = job.best_of(starts, resumed, &reports(events), cancel)?;
             Ok(if cancel.check().is_err() { fitted.interrupted() } else { fitted })
         })

@@ -25,6 +25,7 @@ mod sampling;
 #[cfg(feature = "sections")]
 mod sections;
 mod settings;
+mod shards;
 mod specification;
 mod state;
 mod summary;
@@ -84,6 +85,12 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(instructions::force_instructions, module)?)?;
     module.add_function(wrap_pyfunction!(density::density, module)?)?;
     module.add_class::<density::DensityState>()?;
+    module.add_class::<shards::ShardWorker>()?;
+    module.add_class::<shards::Stop>()?;
+    module.add_function(wrap_pyfunction!(shards::read_shard, module)?)?;
+    module.add_function(wrap_pyfunction!(shards::pick_rows, module)?)?;
+    module.add_function(wrap_pyfunction!(shards::add_visits, module)?)?;
+    module.add_function(wrap_pyfunction!(shards::add_sums, module)?)?;
     #[cfg(feature = "sections")]
     module.add_function(wrap_pyfunction!(sections::log_sections, module)?)?;
     module.add_class::<state::FitState>()

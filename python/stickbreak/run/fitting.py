@@ -20,8 +20,9 @@ from stickbreak.result.fit import Fit
 from stickbreak.result.history import Record, StopReason
 from stickbreak.result.kinds import fit_of
 from stickbreak.result.topic_fit import TopicFit
-from stickbreak.run.algorithms import Algorithm, Full, Memoized, Stochastic
+from stickbreak.run.algorithms import SHARD_ROWS, Algorithm, Full, Memoized, Stochastic
 from stickbreak.run.checkpoints import Checkpoint, CheckpointFile
+from stickbreak.run.cluster import Sharding
 from stickbreak.run.converging import beaten, ran_out, warn_of
 from stickbreak.run.initialisation import start
 from stickbreak.run.moves import usual_moves
@@ -66,6 +67,7 @@ def fit(
     progress: bool | None = None,
     callbacks: Iterable[Callable[[Record], object]] = (),
     checkpoint: Checkpoint | None = None,
+    cluster: object = None,
 ) -> Fit | TopicFit:
     r"""Fit a mixture or a topic model to data by variational inference.
 
@@ -173,6 +175,10 @@ def fit(
         components are rearranged. If one returns true, the fit stops. An exception in one stops the fit and is raised.
     checkpoint : Checkpoint, optional
         A file that keeps the state. After a crash the same call continues from it, and ends with the same bits.
+    cluster : dask.distributed.Client or "here", optional
+        The workers that hold the data: an array or a data frame of dask, or the path of Parquet files, in shards of
+        `shard_rows` rows. `threads` is then the number for each worker. "here" fits the same shards in this process,
+        with the same bits, and so does None for collections of dask. See the page on many machines.
 
     Returns
     -------
@@ -263,6 +269,7 @@ def run_fit(
             minimum=model._min_rows,
             may_miss=marginalizes,
             exposure=given["exposure"],
+            sharding=Sharding(given["cluster"], getattr(algorithm, "shard_rows", SHARD_ROWS), threads),
         )
         model = rows.placed(model)
         chosen = _algorithm(algorithm, model, in_blocks=rows.n_rows is None)
@@ -273,6 +280,9 @@ def run_fit(
             # The number of topics may exceed that of documents.
             most = None if model._has_documents else rows.n_rows
             n_components = checks.integer("n_components", n_components, minimum=1, maximum=most, or_else=["None"])
+        if rows.is_sharded and given["sample_weight"] is not None:
+            reason = "rows that are elsewhere have no numbers here"
+            raise checks.not_supported("sample_weight", "weights of a collection", reason, "sample_weight=None")
         weights = arrays.sample_weights(given["sample_weight"], rows.n_rows)
         labels = partial.labels(given["labels"], "labels", rows.n_rows)
         resumed = None if file is None else file.read(rows.n_rows)

@@ -49,6 +49,7 @@ class FitOptions(FoldOptions, total=False):
     labels: ArrayLike | None
     exposure: ArrayLike | None
     checkpoint: Checkpoint | None
+    cluster: object
 
 
 def check_known(function: str, options: Iterable[str], known: Iterable[str]) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from stickbreak import checks
 from stickbreak.errors import InvalidArgument
-from stickbreak.io import arrays, exposures, names, streams
+from stickbreak.io import arrays, exposures, names, shards, streams
 from stickbreak.io.levels import Levels, coded
 from stickbreak.model.counts import NegativeBinomial, Poisson
 from stickbreak.model.likelihoods import Likelihood
@@ -19,6 +19,7 @@ from stickbreak.model.model import Model
 from stickbreak.result import advising
 from stickbreak.result.fitted import Fitted
 from stickbreak.run.checkpoints import CheckpointFile
+from stickbreak.run.cluster import Cluster, Loaded, Sharding
 
 ModelT = TypeVar("ModelT", bound=Model)
 # The parameter that may be the position of a column.
@@ -31,8 +32,8 @@ class Given:
 
     Parameters
     ----------
-    source : rows or Stream
-        All rows, or a stream that reads them in blocks.
+    source : rows, Stream, Loaded or Cluster
+        All rows, a stream that reads them in blocks, or shards, in this process or on a cluster.
     names : tuple of str, optional
         The names of the columns.
     levels : tuple
@@ -41,24 +42,33 @@ class Given:
         That of the model, with its columns by position and the numbers of their levels.
     """
 
-    source: arrays.Rows | streams.Stream
+    source: arrays.Rows | streams.Stream | Loaded | Cluster
     names: names.Names | None
     levels: Levels
     likelihood: Likelihood
 
     @property
-    def for_core(self) -> arrays.Rows | arrays.BlockSource:
+    def for_core(self) -> arrays.Rows | arrays.BlockSource | shards.ShardSource:
         """The data in the form that the core reads."""
-        return self.source.for_core if isinstance(self.source, streams.Stream) else self.source
+        return self.source.for_core if isinstance(self.source, streams.Stream | Loaded | Cluster) else self.source
+
+    @property
+    def is_sharded(self) -> bool:
+        """Whether the data come in shards."""
+        return isinstance(self.source, Loaded | Cluster)
 
     @property
     def n_rows(self) -> int | None:
         """Number of rows; None for data read in blocks."""
+        if isinstance(self.source, Loaded | Cluster):
+            return self.source.data.n_rows
         return None if isinstance(self.source, streams.Stream) else self.source.shape[0]
 
     @property
     def n_columns(self) -> int:
         """Number of columns."""
+        if isinstance(self.source, Loaded | Cluster):
+            return self.source.data.n_columns
         return int(self.source.n_columns if isinstance(self.source, streams.Stream) else self.source.shape[1])
 
     def placed(self, model: ModelT) -> ModelT:
@@ -85,13 +95,18 @@ class Given:
                 raise self.source.exit
 
     def look(self) -> advising.Sample | None:
-        """Return a sample of the rows; for data read in blocks, of the first block."""
+        """Return a sample of the rows; for data read in blocks, of the first block, and for shards of the first one."""
+        if isinstance(self.source, Loaded | Cluster):
+            return advising.look(self.source.head())
         return advising.look(self.source.first if isinstance(self.source, streams.Stream) else self.source)
 
     def rows_without_values(self) -> NDArray[np.bool_]:
         """Return which rows are all NaN, shape (n,)."""
         if isinstance(self.source, streams.Stream):
             return self.source.rows_without_values()
+        if isinstance(self.source, Loaded | Cluster):
+            reason = "rows without any value would have to be found first"
+            raise checks.not_supported("missing", "missing values in a collection", reason, 'missing="error"')
         return arrays.rows_without_values(self.source)
 
 
@@ -104,6 +119,7 @@ def read(
     minimum: int,
     may_miss: bool = False,
     exposure: object = None,
+    sharding: Sharding | None = None,
 ) -> Given:
     """Return the data with their columns in the order of a checkpoint, or otherwise of a fit to start from.
 
@@ -121,7 +137,10 @@ def read(
     if kept is None and isinstance(init, Fitted):
         expected, levels = init.column_names, levels or init._levels
     try:
-        given, is_reordered = _read(data, model, (expected, levels), minimum, may_miss, exposure)
+        if sharding is not None and (collected := sharding.of(data)) is not None:
+            given, is_reordered = _in_shards(collected, model, expected, exposure), False
+        else:
+            given, is_reordered = _read(data, model, (expected, levels), minimum, may_miss, exposure)
         if is_reordered and expected is not None:
             check_order(model, expected)
     except InvalidArgument as error:
@@ -129,6 +148,18 @@ def read(
     if file is not None:
         file.column_names, file.levels = given.names, given.levels
     return given
+
+
+def _in_shards(source: Loaded | Cluster, model: Model, expected: names.Names | None, exposure: object) -> Given:
+    data = source.data
+    if expected is not None and data.names is not None and data.names != expected:
+        found = f"a collection with the columns {names.shown(data.names)}"
+        raise checks.invalid_argument("data", found, f"one with the columns {names.shown(expected)}, in this order")
+    if exposure is not None:
+        reason = "its rows have no numbers"
+        allowed = f"a column of the data, {type(model.likelihood).__name__}(exposure=...)"
+        raise checks.not_supported("exposure", "an exposure for a collection", reason, allowed)
+    return Given(source, data.names, (), _placed(model.likelihood, data.names, data.n_columns, ()))
 
 
 def check_order(model: Model, expected: names.Names) -> None:

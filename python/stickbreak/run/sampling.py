@@ -24,6 +24,7 @@ from stickbreak.result.fit import Fit
 from stickbreak.result.trace import Trace
 from stickbreak.run.algorithms import Memoized
 from stickbreak.run.checkpoints import Checkpoint
+from stickbreak.run.cluster import Cluster, Loaded
 from stickbreak.run.converging import ran_out, warn_of
 from stickbreak.run.fitting import checked_callbacks, checkpoint_file
 from stickbreak.run.moves import usual_moves
@@ -272,7 +273,7 @@ def own_rows(given: Given, argument: str, *, copy: bool = True) -> arrays.Rows:
     it is true, a copy in float64 must fit in memory.
     """
     rows = given.source
-    if isinstance(rows, streams.Stream):
+    if isinstance(rows, streams.Stream | Loaded | Cluster):
         reason = "a sampler visits rows in any order, as often as it has sweeps"
         raise checks.not_supported(argument, "data that are read in blocks", reason, "an array or a memory map")
     if copy:

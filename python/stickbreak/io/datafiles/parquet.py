@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,31 @@ def parquet_rows(
 ) -> "ParquetRows | ParquetFolder":
     """Return the rows of a Parquet file, or of all Parquet files in a folder."""
     return (ParquetFolder if path.is_dir() else ParquetRows)(path, choice, may_miss=may_miss, has_words=has_words)
+
+
+@dataclass(frozen=True)
+class RowGroups:
+    """The row groups of Parquet files: file, index in the file, and number of rows; with the columns and their type."""
+
+    all: list[tuple[Path, int, int]]
+    columns: tuple[str, ...]
+    dtype: "np.dtype[Any]"
+
+
+def row_groups(path: Path) -> RowGroups:
+    """Return the row groups of a Parquet file, or of all Parquet files in a folder.
+
+    Raises
+    ------
+    NotSupported, SourceError
+        As in `ParquetRows`; or there is no such file.
+    """
+    if not path.exists():
+        raise SourceError(f"{path}: there is no such file")
+    rows = parquet_rows(path)
+    files = rows.files if isinstance(rows, ParquetFolder) else [rows]
+    all_groups = [(file.path, index, size) for file in files for index, size in enumerate(file.group_sizes())]
+    return RowGroups(all_groups, rows.names, rows.dtype)
 
 
 class ParquetRows:
@@ -116,6 +142,11 @@ class ParquetRows:
         except Exception as error:
             # PyArrow raises various errors for damaged files, some of Python's own where a footer is not UTF-8.
             raise SourceError(f"{self.path}: not a Parquet file, or damaged: {brief(error)}") from error
+
+    def group_sizes(self) -> list[int]:
+        """Return the number of rows of each row group."""
+        with self._opened() as file:
+            return [file.metadata.row_group(index).num_rows for index in range(file.num_row_groups)]
 
     def put_in_order(self, names: Sequence[str]) -> None:
         """Read the columns in the order of these names."""
@@ -217,34 +248,34 @@ class ParquetFolder:
         self, path: Path, choice: Choice | None = None, *, may_miss: bool = False, has_words: bool = False
     ) -> None:
         paths = sorted(path.glob("*.parquet"))
-        self._files = [ParquetRows(file, choice, may_miss=may_miss, has_words=has_words) for file in paths]
-        if not self._files:
+        self.files = [ParquetRows(file, choice, may_miss=may_miss, has_words=has_words) for file in paths]
+        if not self.files:
             raise SourceError(f"{path}: there is no Parquet file in the folder")
-        self.names = self._files[0].names
-        for file in self._files:
+        self.names = self.files[0].names
+        for file in self.files:
             if sorted(file.names) != sorted(self.names):
-                raise SourceError(f"{file.path}: has the columns {file.names}, and {self._files[0].path} {self.names}")
+                raise SourceError(f"{file.path}: has the columns {file.names}, and {self.files[0].path} {self.names}")
             file.put_in_order(self.names)
-        self.n_rows = sum(file.n_rows for file in self._files)
-        self.dtype = np.result_type(*[file.dtype for file in self._files])
-        self.has_words = any(file.has_words for file in self._files)
-        for file in self._files:
+        self.n_rows = sum(file.n_rows for file in self.files)
+        self.dtype = np.result_type(*[file.dtype for file in self.files])
+        self.has_words = any(file.has_words for file in self.files)
+        for file in self.files:
             # A column may have text in some files only.
             file.has_words = self.has_words
 
     def say_converted(self) -> None:
         """Warn of data columns that change their type."""
-        for file in self._files:
+        for file in self.files:
             file.say_converted()
 
     def kept(self) -> dict[str, list[Any]]:
         """Return the columns to keep, by name."""
-        parts = [file.kept() for file in self._files]
+        parts = [file.kept() for file in self.files]
         return {name: [value for part in parts for value in part[name]] for name in parts[0]}
 
     def blocks(self) -> Iterator[Any]:
         """Yield the rows from the beginning, in blocks of shape (n, D), as `ParquetRows.blocks`."""
-        for file in self._files:
+        for file in self.files:
             for block in file.blocks():
                 yield block if self.has_words else np.require(block, dtype=self.dtype)
 

@@ -1,0 +1,265 @@
+//! Collections of rows in shards: loaded by a Python function, or in other processes to which Python passes requests;
+//! and what these processes do.
+
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use numpy::{Element, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
+use stickbreak::data::{DenseRows, RowUnits, Rows, Shards};
+use stickbreak::executor::{Ask, Came, RequestPart, Worker};
+use stickbreak::parallel::{Cancel, with_threads};
+use stickbreak::simd::Scalar;
+use stickbreak::{Error, Result, executor};
+
+use crate::arrays::{AnyRows, View};
+use crate::blocks::failed;
+use crate::errors::{from_python, to_python};
+
+/// Rows in shards: their type, the number of columns, the number of rows of each shard, and an object. Its
+/// `load(shard)` returns the rows, or it passes requests to other processes.
+pub struct GivenShards {
+    pub dtype: String,
+    pub n_columns: usize,
+    pub sizes: Vec<usize>,
+    pub is_remote: bool,
+    pub object: Py<PyAny>,
+}
+
+/// The shards during a fit.
+pub struct PythonShards {
+    given: GivenShards,
+    /// Ends requests.
+    cancel: OnceLock<Cancel>,
+}
+
+impl PythonShards {
+    /// Of no fit yet.
+    pub fn new(given: GivenShards) -> Self {
+        Self { given, cancel: OnceLock::new() }
+    }
+
+    /// Who passes requests on, if the shards are in other processes.
+    pub fn ask(&self) -> Option<&dyn Ask> {
+        self.given.is_remote.then_some(self as &dyn Ask)
+    }
+
+    /// Ends requests when the work is cancelled.
+    pub fn follow(&self, cancel: &Cancel) {
+        self.cancel.get_or_init(|| cancel.clone());
+    }
+
+    fn call<T>(&self, ask: impl FnOnce(&Bound<'_, PyAny>, Stop) -> PyResult<T>) -> Result<T> {
+        let cancel = self.cancel.get().cloned().unwrap_or_default();
+        cancel.check()?;
+        Python::attach(|py| {
+            let understood = |error| from_python(py, &error).unwrap_or_else(|| failed(py, &error));
+            ask(self.given.object.bind(py), Stop(cancel)).map_err(understood)
+        })
+    }
+}
+
+/// Loads shards by a Python function.
+impl<F: Scalar + Element> Shards<F> for PythonShards {
+    fn n_columns(&self) -> usize {
+        self.given.n_columns
+    }
+
+    fn sizes(&self) -> &[usize] {
+        &self.given.sizes
+    }
+
+    fn load(&self, shard: usize) -> Result<RowUnits<'_, F>> {
+        let read = |py: Python<'_>| -> PyResult<Vec<F>> {
+            let rows: PyReadonlyArray2<'_, F> = self.given.object.bind(py).call_method1("load", (shard,))?.extract()?;
+            Ok(rows.as_slice()?.to_vec())
+        };
+        let values = Python::attach(|py| read(py).map_err(|error| failed(py, &error)))?;
+        Ok(RowUnits::owned(Box::new(DenseRows::new(values, self.given.n_columns)), None))
+    }
+}
+
+/// Tells Python whether the work has been cancelled.
+#[pyclass(frozen)]
+pub struct Stop(Cancel);
+
+#[pymethods]
+impl Stop {
+    /// Whether to stop.
+    fn __bool__(&self) -> bool {
+        self.0.check().is_err()
+    }
+}
+
+fn sent<'py>(py: Python<'py>, part: &RequestPart) -> (&'static str, u64, Bound<'py, PyBytes>) {
+    (part.name, part.key, PyBytes::new(py, &part.bytes))
+}
+
+/// Passes requests to other processes through a Python object.
+impl Ask for PythonShards {
+    fn n_columns(&self) -> usize {
+        self.given.n_columns
+    }
+
+    fn sizes(&self) -> &[usize] {
+        &self.given.sizes
+    }
+
+    fn visit(&self, shards: &[usize], parts: &[RequestPart; 4]) -> Result<Vec<u8>> {
+        self.call(|object, stop| {
+            let py = object.py();
+            let parts = PyList::new(py, parts.iter().map(|part| sent(py, part)))?;
+            object.call_method1("visit", (shards.to_vec(), parts, stop))?.extract()
+        })
+    }
+
+    fn read(&self, reading: &RequestPart) -> Result<Vec<u8>> {
+        self.call(|object, stop| object.call_method1("read", (sent(object.py(), reading), stop))?.extract())
+    }
+
+    fn pick(&self, rows: &[(usize, Vec<u32>)]) -> Result<Vec<Vec<u8>>> {
+        self.call(|object, stop| object.call_method1("pick", (rows.to_vec(), stop))?.extract())
+    }
+}
+
+/// Rows of a shard that a worker has.
+macro_rules! with_dense {
+    ($rows:expr, |$view:ident| $body:expr) => {
+        match $rows {
+            AnyRows::Single(array) => {
+                let $view = View(array.as_array());
+                $body
+            }
+            AnyRows::Double(array) => {
+                let $view = View(array.as_array());
+                $body
+            }
+            AnyRows::SparseSingle(_) | AnyRows::SparseDouble(_) => Err(other_rows()),
+        }
+    };
+}
+
+fn on_pool<T: Send>(py: Python<'_>, threads: Option<usize>, work: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
+    py.detach(|| with_threads(threads, work).and_then(|outcome| outcome)).map_err(|error| to_python(&error))
+}
+
+fn bytes(py: Python<'_>, outcome: Vec<u8>) -> Bound<'_, PyBytes> {
+    PyBytes::new(py, &outcome)
+}
+
+fn other_rows() -> PyErr {
+    to_python(&Error::Format { message: "rows of another type".to_owned() })
+}
+
+/// Visits shards on behalf of a fit in another process, one at a time.
+#[pyclass(frozen)]
+pub struct ShardWorker(Mutex<AnyWorker>);
+
+enum AnyWorker {
+    Single(Box<Worker<f32>>),
+    Double(Box<Worker<f64>>),
+}
+
+#[pymethods]
+impl ShardWorker {
+    #[new]
+    fn new(dtype: &str, setup: &[u8]) -> PyResult<Self> {
+        let made = if dtype == "float32" {
+            Worker::new(setup).map(|worker| AnyWorker::Single(Box::new(worker)))
+        } else {
+            Worker::new(setup).map(|worker| AnyWorker::Double(Box::new(worker)))
+        };
+        made.map(|worker| Self(Mutex::new(worker))).map_err(|error| to_python(&error))
+    }
+
+    /// Return the visit of a shard; `parts` are keys and bytes of plan, globals and head.
+    #[pyo3(signature = (shard, rows, parts, threads))]
+    fn visit<'py>(
+        &self,
+        py: Python<'py>,
+        shard: usize,
+        rows: AnyRows<'py>,
+        parts: [(u64, Bound<'py, PyBytes>); 3],
+        threads: Option<usize>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let came = parts.each_ref().map(|(key, bytes)| Came { key: *key, bytes: bytes.as_bytes() });
+        let visit = with_dense!(&rows, |view| on_pool(py, threads, || self.visited(shard, &view, came)))?;
+        Ok(bytes(py, visit))
+    }
+}
+
+impl ShardWorker {
+    fn visited<V: AnyView>(&self, shard: usize, view: &V, came: [Came<'_>; 3]) -> Result<Vec<u8>> {
+        // What a visit that failed has left behind is no more than what may be lost.
+        let mut worker = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match (&mut *worker, view.single(), view.double()) {
+            (AnyWorker::Single(worker), Some(rows), _) => worker.visit(shard, rows, None, came),
+            (AnyWorker::Double(worker), _, Some(rows)) => worker.visit(shard, rows, None, came),
+            _ => Err(Error::Format { message: "rows of another type".to_owned() }),
+        }
+    }
+}
+
+/// Rows of one of the two types.
+trait AnyView {
+    fn single(&self) -> Option<&dyn Rows<f32>> {
+        None
+    }
+
+    fn double(&self) -> Option<&dyn Rows<f64>> {
+        None
+    }
+}
+
+impl AnyView for View<'_, f32> {
+    fn single(&self) -> Option<&dyn Rows<f32>> {
+        Some(self)
+    }
+}
+
+impl AnyView for View<'_, f64> {
+    fn double(&self) -> Option<&dyn Rows<f64>> {
+        Some(self)
+    }
+}
+
+/// Return the sums of a reading over the rows of a shard.
+#[pyfunction]
+#[pyo3(signature = (rows, reading, threads))]
+pub fn read_shard<'py>(
+    py: Python<'py>,
+    rows: AnyRows<'py>,
+    reading: &[u8],
+    threads: Option<usize>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let sums = with_dense!(&rows, |view| on_pool(py, threads, || executor::read_shard(&view, None, reading)))?;
+    Ok(bytes(py, sums))
+}
+
+/// Return copies of listed rows of a shard.
+#[pyfunction]
+pub fn pick_rows<'py>(
+    py: Python<'py>,
+    rows: AnyRows<'py>,
+    list: PyReadonlyArray1<'py, u32>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let list = list.as_slice()?;
+    let copied = |outcome: Result<Vec<u8>>| outcome.map_err(|error| to_python(&error));
+    let sample = with_dense!(&rows, |view| copied(executor::pick_rows(&view, None, list)))?;
+    Ok(bytes(py, sample))
+}
+
+/// Return the sum of two neighbours in the tree of visits under a plan.
+#[pyfunction]
+pub fn add_visits<'py>(py: Python<'py>, plan: &[u8], left: &[u8], right: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    // Findings do not depend on the type of rows.
+    let sum = py.detach(|| executor::add_visits::<f64>(plan, left, right)).map_err(|error| to_python(&error))?;
+    Ok(bytes(py, sum))
+}
+
+/// Return the sum of two neighbours in the tree of a reading.
+#[pyfunction]
+pub fn add_sums<'py>(py: Python<'py>, reading: &[u8], left: &[u8], right: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    let sum = py.detach(|| executor::add_sums(reading, left, right)).map_err(|error| to_python(&error))?;
+    Ok(bytes(py, sum))
+}

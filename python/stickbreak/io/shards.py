@@ -1,0 +1,267 @@
+"""Data in shards: collections of dask, and Parquet files, cut into pieces of at most so many rows.
+
+The data and the number of rows decide the cut, never who reads the pieces.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stickbreak import checks
+from stickbreak.errors import SourceError
+from stickbreak.io.arrays import DenseRows
+from stickbreak.io.frames import is_of
+from stickbreak.io.names import Names
+
+# The form that the core reads: type, number of columns, rows of each shard, whether they are in other processes, and an
+# object that loads them or passes requests on.
+ShardSource: TypeAlias = tuple[str, int, list[int], bool, object]
+
+_ARRAY, _FRAME = ("dask.array", "Array"), ("dask.dataframe", "DataFrame")
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """A row group of a Parquet file."""
+
+    path: str
+    index: int
+    columns: tuple[str, ...]
+
+    def read(self) -> Any:
+        """Return the rows as an Arrow table."""
+        from pyarrow.parquet import ParquetFile
+
+        with ParquetFile(self.path) as file:
+            return file.read_row_group(self.index, columns=list(self.columns))
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Rows `begin` to `end` of a chunk: one shard. `name` is for messages."""
+
+    chunk: int
+    begin: int
+    end: int
+    name: str
+
+    def rows(self, chunk: Any, dtype: str, n_columns: int) -> DenseRows:
+        """Return the rows of the shard, given the chunk.
+
+        Raises
+        ------
+        SourceError
+            The chunk has other columns, or fewer rows, than it should have.
+        """
+        values = _table(chunk.read() if isinstance(chunk, RowGroup) else chunk, self.begin, self.end)
+        if values.ndim != 2 or values.shape[1] != n_columns:
+            raise SourceError(f"{self.name} is of shape {values.shape}, not of {n_columns} columns")
+        if len(values) != self.end - self.begin:
+            raise SourceError(f"{self.name} ended after {len(values)} of {self.end - self.begin} rows")
+        if values.dtype.kind not in "fiub" or values.dtype.itemsize > 8:
+            raise SourceError(f"{self.name} holds values of type {values.dtype}, not real numbers")
+        return np.require(values, dtype=dtype, requirements=["C", "A"])
+
+
+def _table(chunk: Any, begin: int, end: int) -> NDArray[Any]:
+    if isinstance(chunk, np.ndarray):
+        return chunk[begin:end]
+    if is_of(chunk, "pyarrow", "Table"):
+        columns = chunk.slice(begin, end - begin).columns
+        return np.column_stack([column.to_numpy() for column in columns])
+    if is_of(chunk, "pandas", "DataFrame"):
+        # Types of pandas that may miss values become objects otherwise.
+        with suppress(ValueError, TypeError):
+            return np.asarray(chunk.iloc[begin:end].to_numpy(dtype=np.result_type(*_types(chunk.dtypes))))
+    return np.asarray(chunk[begin:end])
+
+
+def _types(dtypes: Any) -> Iterator["np.dtype[Any]"]:
+    for dtype in dtypes:
+        # pandas' own types have NumPy's in them.
+        own = getattr(dtype, "numpy_dtype", dtype)
+        yield own if isinstance(own, np.dtype) else np.dtype(object)
+
+
+class ShardedData:
+    """Rows in shards.
+
+    Parameters
+    ----------
+    chunks : sequence
+        What a piece is a part of: delayed objects of dask, or row groups.
+    sizes : sequence of int
+        The number of rows of each chunk.
+    chunk_names : sequence of str
+        What messages call the chunks.
+    dtype : dtype
+        The common type of all columns.
+    n_columns : int
+        Number of columns.
+    names : tuple of str, optional
+        Their names.
+    shard_rows : int
+        Maximum number of rows of a shard.
+
+    Raises
+    ------
+    InvalidArgument
+        There are no rows.
+    """
+
+    def __init__(
+        self,
+        chunks: Sequence[Any],
+        sizes: Sequence[int],
+        chunk_names: Sequence[str],
+        *,
+        dtype: "np.dtype[Any]",
+        n_columns: int,
+        names: Names | None,
+        shard_rows: int,
+    ) -> None:
+        self.chunks = list(chunks)
+        self.dtype = "float32" if dtype in (np.float32, np.float16) else "float64"
+        self.n_columns, self.names = n_columns, names
+        self.pieces = [
+            Piece(chunk, begin, min(begin + shard_rows, size), chunk_names[chunk])
+            for chunk, size in enumerate(sizes)
+            for begin in range(0, size, shard_rows)
+        ]
+        if not self.pieces:
+            raise checks.invalid_argument("data", "a collection without rows", "at least one row")
+
+    @property
+    def sizes(self) -> list[int]:
+        """The number of rows of each shard."""
+        return [piece.end - piece.begin for piece in self.pieces]
+
+    @property
+    def n_rows(self) -> int:
+        """The number of all rows."""
+        return sum(self.sizes)
+
+    @property
+    def is_delayed(self) -> bool:
+        """Whether chunks are delayed objects of dask."""
+        return not isinstance(self.chunks[0], RowGroup)
+
+    def here(self) -> ShardSource:
+        """Return what the core reads to load the shards in this process."""
+        return self.dtype, self.n_columns, self.sizes, False, self.loader
+
+    @property
+    def loader(self) -> "Loader":
+        """What loads the shards in this process."""
+        return Loader(self)
+
+
+class Loader:
+    """Loads shards in this process. It keeps the last chunk, since shards of a chunk follow each other."""
+
+    def __init__(self, data: ShardedData) -> None:
+        self._data = data
+        self._last: tuple[int, Any] = (-1, None)
+
+    def load(self, shard: int) -> DenseRows:
+        """Return the rows of a shard."""
+        data = self._data
+        piece = data.pieces[shard]
+        if self._last[0] != piece.chunk:
+            self._last = (-1, None)
+            chunk = data.chunks[piece.chunk]
+            self._last = (piece.chunk, chunk.compute() if data.is_delayed else chunk.read())
+        return piece.rows(self._last[1], data.dtype, data.n_columns)
+
+
+def is_collection(data: object) -> bool:
+    """Return whether data are an array or a data frame of dask."""
+    return is_of(data, *_ARRAY) or is_of(data, *_FRAME)
+
+
+def sharded(data: Any, shard_rows: int, compute: Any = None) -> ShardedData | None:
+    """Return a collection of dask, or the path of Parquet files, in shards; None for other data.
+
+    `compute` computes the lengths of the partitions of a data frame; by default in this process.
+
+    Raises
+    ------
+    InvalidArgument, NotSupported
+        Its chunks have unknown sizes, several chunks side by side, columns that are no real numbers, or no rows.
+    SourceError
+        A file is missing or damaged.
+    """
+    if is_of(data, *_ARRAY):
+        return _of_array(data, shard_rows)
+    if is_of(data, *_FRAME):
+        return _of_frame(data, shard_rows, compute)
+    if isinstance(data, str | Path):
+        return _of_files(Path(data), shard_rows)
+    return None
+
+
+def _of_array(data: Any, shard_rows: int) -> ShardedData:
+    if data.ndim != 2:
+        raise checks.invalid_argument("data", f"an array of shape {data.shape}", "an array of shape (n, D)")
+    if any(math.isnan(size) for size in data.chunks[0]):
+        allowed = "an array whose chunks have known sizes"
+        raise checks.invalid_argument("data", "of chunks of unknown sizes", allowed, "call data.compute_chunk_sizes()")
+    if len(data.chunks[1]) > 1:
+        found = f"of {len(data.chunks[1])} chunks side by side"
+        hint = "data.rechunk({1: -1}) joins them"
+        raise checks.invalid_argument("data", found, "an array whose chunks have all columns", hint)
+    _check_kind(data.dtype, "an array")
+    chunks = list(data.to_delayed().ravel())
+    names = [f"chunk {number}" for number in range(len(chunks))]
+    return ShardedData(
+        chunks, data.chunks[0], names, dtype=data.dtype, n_columns=data.shape[1], names=None, shard_rows=shard_rows
+    )
+
+
+def _of_frame(data: Any, shard_rows: int, compute: Any) -> ShardedData:
+    for name, dtype in data.dtypes.items():
+        own = getattr(dtype, "numpy_dtype", dtype)
+        if not isinstance(own, np.dtype) or own.kind not in "fiub":
+            found = f"a column {checks.quote(str(name))} of type {dtype}"
+            raise checks.invalid_argument("data", found, "columns of real numbers", "choose others: data[[...]]")
+    lengths = data.map_partitions(len, meta=("length", "i8"))
+    sizes = [int(size) for size in (lengths.compute() if compute is None else compute(lengths))]
+    names = [f"partition {number}" for number in range(len(sizes))]
+    columns = tuple(str(name) for name in data.columns)
+    return ShardedData(
+        list(data.to_delayed()),
+        sizes,
+        names,
+        dtype=np.result_type(*_types(data.dtypes)),
+        n_columns=len(columns),
+        names=columns,
+        shard_rows=shard_rows,
+    )
+
+
+def _of_files(path: Path, shard_rows: int) -> ShardedData:
+    from stickbreak.io.datafiles.parquet import row_groups
+
+    groups = row_groups(path)
+    chunks = [RowGroup(str(file), index, groups.columns) for file, index, _ in groups.all]
+    names = [f"row group {index} of {file}" for file, index, _ in groups.all]
+    return ShardedData(
+        chunks,
+        [size for _, _, size in groups.all],
+        names,
+        dtype=groups.dtype,
+        n_columns=len(groups.columns),
+        names=groups.columns,
+        shard_rows=shard_rows,
+    )
+
+
+def _check_kind(dtype: Any, what: str) -> None:
+    if not isinstance(dtype, np.dtype) or dtype.kind not in "fiub" or dtype.itemsize > 8:
+        raise checks.invalid_argument("data", f"{what} of {dtype}", f"{what} of real numbers")

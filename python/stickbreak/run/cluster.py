@@ -1,0 +1,269 @@
+"""Fits on a Dask cluster: passes the requests of the core to workers, and their answers back."""
+
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from stickbreak import _core, checks
+from stickbreak.errors import SourceError, StickbreakError
+from stickbreak.io.arrays import DenseRows
+from stickbreak.io.shards import ShardedData, ShardSource, is_collection, sharded
+from stickbreak.run import tasks
+
+# The word for a fit of shards in this process.
+HERE = "here"
+# Number of rows that advice looks at.
+_FIRST_ROWS = 10_000
+# A part of at most so many bytes travels with every task; a larger one once to each worker.
+_SMALL = 20_000
+# How often a request is made before the fit gives up.
+_ATTEMPTS = 4
+# Seconds between two looks at whether to stop.
+_POLL = 0.1
+
+# A part of a request, as the core has it: name, key and bytes.
+Request = tuple[str, int, bytes]
+
+
+def checked(client: Any) -> Any:
+    """Return a client of a cluster that can run a fit.
+
+    Raises
+    ------
+    InvalidType
+        It is no client of dask.distributed.
+    InvalidArgument
+        It is closed, has no workers, or they have another version of this package, or other instruction sets.
+    """
+    allowed = 'a dask.distributed.Client, "here", or None'
+    if not all(hasattr(client, name) for name in ("submit", "gather", "scheduler_info", "run")):
+        raise checks.invalid_type("cluster", checks.describe(client), allowed)
+    if client.status != "running":
+        raise checks.invalid_argument("cluster", f"a client that is {client.status}", "a client that is running")
+    if client.asynchronous:
+        raise checks.invalid_argument("cluster", "an asynchronous client", "a client with asynchronous=False")
+    if not client.scheduler_info(n_workers=-1)["workers"]:
+        raise checks.invalid_argument("cluster", "a client without workers", "a client with at least one worker")
+    try:
+        found = client.run(tasks.about)
+    except Exception as error:
+        text = f"a client whose workers cannot import this package: {type(error).__name__}: {error}"
+        raise checks.invalid_argument("cluster", text, "workers with this version of stickbreak") from error
+    own = _core.__version__
+    for worker, (version, _) in found.items():
+        if version != own:
+            text = f"a client whose worker {worker} has version {version}"
+            raise checks.invalid_argument("cluster", text, f"workers with version {own}")
+    sets = {instructions for _, instructions in found.values()}
+    if len(sets) > 1:
+        kinds = " and ".join(sorted(each[-1] for each in sets))
+        hint = "call sb.force_instructions on every worker, by client.run"
+        raise checks.invalid_argument("cluster", f"of workers with {kinds}", "workers of one instruction set", hint)
+    return client
+
+
+@dataclass(frozen=True)
+class Sharding:
+    """Where the shards of collections go.
+
+    Parameters
+    ----------
+    cluster : object
+        The argument `cluster` of `fit`.
+    shard_rows : int
+        Maximum number of rows of a shard.
+    threads : int, optional
+        The number of threads of each visit.
+    """
+
+    cluster: object
+    shard_rows: int
+    threads: int | None
+
+    def of(self, data: object) -> "Loaded | Cluster | None":
+        """Return the shards of data; None for data without, which have no cluster.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument
+            Data without shards with a cluster, or a cluster that cannot run a fit.
+        """
+        if self.cluster is None and not is_collection(data):
+            return None
+        is_here = self.cluster is None or (isinstance(self.cluster, str) and self.cluster == HERE)
+        client = None if is_here else checked(self.cluster)
+        compute = None if client is None else lambda delayed: client.compute(delayed).result()
+        found = sharded(data, self.shard_rows, compute)
+        if found is None:
+            allowed = "an array or a data frame of dask, or the path of Parquet files"
+            hint = "with cluster=None, other data are fitted in this process"
+            raise checks.invalid_type("data", f"{checks.describe(data)} with a cluster", allowed, hint)
+        return Loaded(found) if client is None else Cluster(client, found, self.threads)
+
+
+class Loaded:
+    """Shards that this process loads."""
+
+    def __init__(self, data: ShardedData) -> None:
+        self.data = data
+
+    @property
+    def for_core(self) -> ShardSource:
+        """What the core reads."""
+        return self.data.here()
+
+    def head(self) -> DenseRows:
+        """Return the first rows."""
+        return self.data.loader.load(0)[:_FIRST_ROWS]
+
+
+class Cluster:
+    """Passes requests of a fit to the workers of a cluster.
+
+    Parameters
+    ----------
+    client : dask.distributed.Client
+        The client.
+    data : ShardedData
+        The shards.
+    threads : int, optional
+        The number of threads of each visit; by default those of the worker's machine.
+    """
+
+    def __init__(self, client: Any, data: ShardedData, threads: int | None) -> None:
+        self._client, self.data = client, data
+        self._tasks = [
+            tasks.Task(shard, piece, data.dtype, data.n_columns, threads) for shard, piece in enumerate(data.pieces)
+        ]
+        # The last part of each name, where workers have it.
+        self._parts: dict[str, tuple[int, Any]] = {}
+        # Requests, and bytes of parts and answers, so far.
+        self.n_requests = self.n_bytes = 0
+
+    @property
+    def for_core(self) -> ShardSource:
+        """What the core reads."""
+        return self.data.dtype, self.data.n_columns, self.data.sizes, True, self
+
+    def head(self) -> DenseRows:
+        """Return the first rows."""
+        (chunk,) = self._chunks([0])
+        rows: DenseRows = self._client.submit(tasks.head, self._tasks[0], chunk, _FIRST_ROWS, pure=False).result()
+        return rows
+
+    def visit(self, shards: list[int], parts: list[Request], stop: object) -> bytes:
+        """Return the sum of the visits of shards."""
+
+        def ask() -> Any:
+            setup, plan, *others = [self._part(part) for part in parts]
+            submit = self._client.submit
+            visits = [
+                submit(tasks.visit, self._tasks[shard], chunk, setup, plan, *others, pure=False)
+                for shard, chunk in zip(shards, self._chunks(shards), strict=True)
+            ]
+            return self._sum(visits, lambda left, right: submit(tasks.add_visits, plan, left, right, pure=False))
+
+        answer: bytes = self._insist(ask, stop)
+        return answer
+
+    def read(self, reading: Request, stop: object) -> bytes:
+        """Return the sum of a reading over all shards."""
+
+        def ask() -> Any:
+            submit, part, shards = self._client.submit, self._part(reading), range(len(self._tasks))
+            sums = [
+                submit(tasks.read, self._tasks[shard], chunk, part, pure=False)
+                for shard, chunk in zip(shards, self._chunks(shards), strict=True)
+            ]
+            return self._sum(sums, lambda left, right: submit(tasks.add_sums, part, left, right, pure=False))
+
+        answer: bytes = self._insist(ask, stop)
+        return answer
+
+    def pick(self, rows: list[tuple[int, list[int]]], stop: object) -> list[bytes]:
+        """Return copies of rows of shards."""
+
+        def ask() -> list[Any]:
+            chunks = self._chunks([shard for shard, _ in rows])
+            return [
+                self._client.submit(tasks.pick, self._tasks[shard], chunk, list(each), pure=False)
+                for (shard, each), chunk in zip(rows, chunks, strict=True)
+            ]
+
+        answers: list[bytes] = self._insist(ask, stop)
+        return answers
+
+    def _chunks(self, shards: Sequence[int]) -> list[Any]:
+        """Return the chunks of shards: row groups, or futures, which workers forget after their last use."""
+        numbers = [self._tasks[shard].piece.chunk for shard in shards]
+        if not self.data.is_delayed:
+            return [self.data.chunks[number] for number in numbers]
+        wanted = sorted(set(numbers))
+        futures = dict(zip(wanted, self._client.compute([self.data.chunks[number] for number in wanted]), strict=True))
+        return [futures[number] for number in numbers]
+
+    def _part(self, request: Request) -> Any:
+        """Return a part of a request as an argument of tasks."""
+        name, key, data = request
+        known = self._parts.get(name)
+        if known is not None and known[0] == key:
+            return known[1]
+        self.n_bytes += len(data)
+        part: Any = tasks.Part(key, data)
+        if len(data) > _SMALL:
+            # If the worker that has it is lost, the request is made again as a whole.
+            part = self._client.scatter(part, hash=False)
+        self._parts[name] = (key, part)
+        return part
+
+    @staticmethod
+    def _sum(level: list[Any], add: Callable[[Any, Any], Any]) -> Any:
+        """Add up neighbours, level by level; what is left over goes up as it is."""
+        while len(level) > 1:
+            pairs = [level[place : place + 2] for place in range(0, len(level), 2)]
+            level = [add(*pair) if len(pair) > 1 else pair[0] for pair in pairs]
+        return level[0]
+
+    def _insist(self, ask: Callable[[], Any], stop: object) -> Any:
+        """Return the answer to a request, which is made again if a part of it was lost."""
+        from distributed.client import FutureCancelledError
+        from distributed.scheduler import KilledWorker
+
+        for attempt in range(_ATTEMPTS):
+            futures = ask()
+            self.n_requests += 1
+            try:
+                answer = self._wait(futures, stop)
+                self.n_bytes += len(answer) if isinstance(answer, bytes) else sum(map(len, answer))
+                return answer
+            except KilledWorker as error:
+                raise SourceError(f"a task ended the workers that ran it, one after another: {error}") from error
+            except (StickbreakError, KeyboardInterrupt):
+                raise
+            except (FutureCancelledError, OSError, TimeoutError) as error:
+                self._parts.clear()
+                if attempt == _ATTEMPTS - 1 or self._client.status != "running":
+                    raise SourceError(f"the cluster lost the request: {type(error).__name__}: {error}") from error
+        raise AssertionError("unreachable")
+
+    def _wait(self, futures: Any, stop: object) -> Any:
+        """Wait for futures, and look from time to time whether to stop."""
+        from distributed import TimeoutError as NotYet
+
+        waiting = futures if isinstance(futures, list) else [futures]
+        found = []
+        try:
+            for future in waiting:
+                is_waiting = True
+                while is_waiting:
+                    if stop:
+                        raise KeyboardInterrupt
+                    with contextlib.suppress(NotYet):
+                        found.append(future.result(timeout=_POLL))
+                        is_waiting = False
+        except BaseException:
+            with contextlib.suppress(Exception):
+                self._client.cancel(waiting, force=True)
+            raise
+        return found if isinstance(futures, list) else found[0]

@@ -1,0 +1,94 @@
+"""What workers of a cluster do for a fit. They keep nothing on which a result depends."""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from stickbreak import _core
+from stickbreak.errors import InvalidArgument
+from stickbreak.io.shards import Piece
+
+# Fits whose components a worker remembers, the latest last.
+_MOST_FITS = 4
+_WORKERS: OrderedDict[tuple[str, int], _core.ShardWorker] = OrderedDict()
+_LOCK = Lock()
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a request; equal keys mean equal bytes."""
+
+    key: int
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Task:
+    """A shard, and how its rows are read."""
+
+    shard: int
+    piece: Piece
+    dtype: str
+    n_columns: int
+    threads: int | None
+
+    def rows(self, chunk: Any) -> Any:
+        """Return the rows of the shard, given its chunk."""
+        return self.piece.rows(chunk, self.dtype, self.n_columns)
+
+
+def about() -> tuple[str, tuple[str, ...]]:
+    """Return the version and the instruction sets of this process."""
+    return _core.__version__, tuple(_core.instruction_sets())
+
+
+def visit(task: Task, chunk: Any, setup: Part, *parts: Part) -> bytes:
+    """Return the visit of a shard; the parts are plan, globals and head."""
+    worker = _worker(task.dtype, setup)
+    return worker.visit(task.shard, task.rows(chunk), [(part.key, part.data) for part in parts], task.threads)
+
+
+def _worker(dtype: str, setup: Part) -> _core.ShardWorker:
+    with _LOCK:
+        known = _WORKERS.pop((dtype, setup.key), None)
+        worker = _core.ShardWorker(dtype, setup.data) if known is None else known
+        _WORKERS[dtype, setup.key] = worker
+        while len(_WORKERS) > _MOST_FITS:
+            _WORKERS.popitem(last=False)
+        return worker
+
+
+def read(task: Task, chunk: Any, reading: Part) -> bytes:
+    """Return the sums of a reading over a shard."""
+    try:
+        return _core.read_shard(task.rows(chunk), reading.data, task.threads)
+    except InvalidArgument as error:
+        # The core counts rows from the first one of the shard.
+        where = f" of {task.piece.name}, from its row {task.piece.begin} on" if task.piece.begin else ""
+        where = where or f" of {task.piece.name}"
+        message = str(error).replace(str(error.found), f"{error.found}{where}", 1)
+        found = f"{error.found}{where}"
+        raise InvalidArgument(message, argument=error.argument, found=found, allowed=error.allowed) from None
+
+
+def pick(task: Task, chunk: Any, rows: list[int]) -> bytes:
+    """Return copies of rows of a shard."""
+    return _core.pick_rows(task.rows(chunk), np.asarray(rows, dtype=np.uint32))
+
+
+def head(task: Task, chunk: Any, n: int) -> Any:
+    """Return the first rows of a shard."""
+    return task.rows(chunk)[:n]
+
+
+def add_visits(plan: Part, left: bytes, right: bytes) -> bytes:
+    """Return the sum of two neighbours in the tree of visits."""
+    return _core.add_visits(plan.data, left, right)
+
+
+def add_sums(reading: Part, left: bytes, right: bytes) -> bytes:
+    """Return the sum of two neighbours in the tree of a reading."""
+    return _core.add_sums(reading.data, left, right)

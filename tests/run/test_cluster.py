@@ -1,0 +1,294 @@
+"""Fits of collections: in this process, and on a Dask cluster, with the same bits."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import stickbreak as sb
+from cases import visible_bits
+from stickbreak import _core
+from stickbreak.io.shards import sharded
+from stickbreak.run import cluster, tasks
+
+MODEL = sb.Mixture(likelihood=sb.Gaussian())
+MOVES = (sb.Birth(), sb.Merge(), sb.Delete())
+N = 3000
+
+
+def rows(n: int = N, dtype: Any = np.float64) -> np.ndarray:
+    rng = np.random.default_rng(3)
+    return rng.normal(rng.normal(scale=8.0, size=(4, 3))[np.arange(n) % 4]).astype(dtype)
+
+
+X = rows()
+
+
+def fit(data: Any, *, shard_rows: int = 200, batches: int = 3, moves: Any = MOVES, **options: Any) -> sb.Fit:
+    algorithm = sb.Memoized(batches=batches, shard_rows=shard_rows, moves=moves, max_passes=40)
+    return sb.fit(MODEL, data, algorithm, **{"threads": 1, "progress": False} | options)
+
+
+class Client:
+    """A client whose tasks run at once, in this process, and are forgotten by turns."""
+
+    status, asynchronous = "running", False
+
+    def __init__(self, *, loses: Callable[[int], bool] = lambda _: False) -> None:
+        self._loses, self.n_tasks = loses, 0
+
+    def scheduler_info(self, n_workers: int = -1) -> dict[str, Any]:
+        return {"workers": {"here": {}}}
+
+    def run(self, function: Callable[[], Any]) -> dict[str, Any]:
+        return {"here": function()}
+
+    def submit(self, function: Callable[..., Any], *arguments: Any, pure: bool = True) -> Any:
+        self.n_tasks += 1
+        if self._loses(self.n_tasks):
+            tasks._WORKERS.clear()
+        failed = next((each for each in arguments if isinstance(each, Future) and each.error is not None), None)
+        if failed is not None:
+            return failed
+        values = [each.value if isinstance(each, Future) else each for each in arguments]
+        try:
+            return Future(function(*values))
+        except Exception as error:
+            return Future(error=error)
+
+    def scatter(self, value: Any, *, hash: bool) -> Any:
+        return Future(value)
+
+    def compute(self, delayed: Any) -> Any:
+        return [Future(each.compute()) for each in delayed] if isinstance(delayed, list) else Future(delayed.compute())
+
+    def cancel(self, futures: Any, *, force: bool) -> None:
+        pass
+
+    def gather(self) -> None:
+        pass
+
+
+class Future:
+    def __init__(self, value: Any = None, error: Exception | None = None) -> None:
+        self.value, self.error = value, error
+
+    def result(self, timeout: float | None = None) -> Any:
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+
+def same(one: sb.Fit, other: sb.Fit) -> bool:
+    return visible_bits(one, X[:200]) == visible_bits(other, X[:200])
+
+
+def as_array(chunk: int = 700) -> Any:
+    return da.from_array(X, chunks=(chunk, -1))
+
+
+def test_a_fit_of_a_collection_finds_what_a_fit_of_its_rows_finds() -> None:
+    found = fit(as_array())
+    assert found.n_components == 4
+    assert found.elbo == pytest.approx(fit(X).elbo, rel=1e-6)
+
+
+@pytest.mark.parametrize("loses", [lambda _: False, lambda number: number % 5 == 0, lambda _: True])
+def test_workers_give_the_bits_of_one_process(loses: Callable[[int], bool]) -> None:
+    assert same(fit(as_array(), cluster=Client(loses=loses)), fit(as_array()))
+
+
+@pytest.mark.parametrize("chunk", [1, 2])
+def test_bits_depend_on_shards_alone(chunk: int) -> None:
+    """Chunks that are cut at the same rows are the same shards."""
+    assert same(fit(as_array(600 * chunk)), fit(as_array(600)))
+
+
+def test_every_kind_of_collection_has_the_same_bits(tmp_path: Path) -> None:
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), tmp_path / "rows.parquet", row_group_size=600)
+    plain: dict[str, Any] = {"moves": (), "n_components": 5}
+    files = fit(tmp_path / "rows.parquet", cluster="here", **plain)
+    table = fit(dd.from_pandas(frame, chunksize=600), **plain)
+    assert files.column_names == table.column_names == ("a", "b", "c")
+    arrays = fit(as_array(600), **plain)
+    for other in (files, table, fit(tmp_path, cluster="here", **plain), fit(tmp_path, cluster=Client(), **plain)):
+        np.testing.assert_array_equal(other.weights, arrays.weights)
+        assert other.elbo == arrays.elbo
+
+
+def test_float32_stays() -> None:
+    data = da.from_array(X.astype(np.float32), chunks=(700, -1))
+    there = fit(data, cluster=Client())
+    assert same(there, fit(data))
+    assert not same(there, fit(as_array()))
+
+
+def test_a_checkpoint_of_a_cluster_goes_on_in_one_process(tmp_path: Path) -> None:
+    place = sb.Checkpoint(tmp_path / "checkpoint", every_seconds=0)
+    stopped = iter([False, True])
+    fit(as_array(), cluster=Client(), checkpoint=place, callbacks=[lambda _: next(stopped)])
+    assert same(fit(as_array(), checkpoint=place), fit(as_array()))
+
+
+def test_several_starts_and_a_fit_to_start_from() -> None:
+    first = fit(as_array(), moves=(), n_components=4)
+    for options in ({"n_init": 3, "n_components": 4}, {"init": first}, {"init": "random", "n_components": 6}):
+        chosen: dict[str, Any] = {"moves": (), **options}
+        assert same(fit(as_array(), cluster=Client(), **chosen), fit(as_array(), **chosen))
+
+
+def test_batches_follow_from_the_number_of_rows() -> None:
+    seen: list[int] = []
+
+    class Counting(Client):
+        def submit(self, function: Callable[..., Any], *arguments: Any, pure: bool = True) -> Any:
+            if function is tasks.visit:
+                seen.append(arguments[0].shard)
+            return super().submit(function, *arguments, pure=pure)
+
+    sb.fit(MODEL, as_array(), sb.Memoized(max_passes=1, shard_rows=1000), n_components=4, cluster=Counting())
+    # One batch, of all shards in order: chunks of 700 rows are not cut.
+    assert seen == list(range(5))
+
+
+def test_shards_are_cut_at_the_number_of_rows() -> None:
+    found = sharded(da.from_array(X, chunks=((1000, 0, 2000), -1)), 600)
+    assert found is not None
+    assert found.sizes == [600, 400, 600, 600, 600, 200]
+    assert {piece.name for piece in found.pieces} == {"chunk 0", "chunk 2"}
+
+
+def bad_value() -> Any:
+    spoilt = X.copy()
+    spoilt[1500, 1] = np.nan
+    return da.from_array(spoilt, chunks=(700, -1))
+
+
+BAD = [
+    (lambda: fit(X, cluster=Client()), sb.InvalidType, "data"),
+    (lambda: fit(as_array(), cluster="there"), sb.InvalidType, "cluster"),
+    (lambda: fit(da.from_array(X, chunks=(700, 2))), sb.InvalidArgument, "data"),
+    (lambda: fit(da.from_array(X[:, 0], chunks=700)), sb.InvalidArgument, "data"),
+    (lambda: fit(as_array()[as_array()[:, 0] > 0]), sb.InvalidArgument, "data"),
+    (lambda: fit(da.from_array(X.astype(str), chunks=(700, -1))), sb.InvalidArgument, "data"),
+    (lambda: fit(da.from_array(X[:0], chunks=(700, -1))), sb.InvalidArgument, "data"),
+    (
+        lambda: fit(dd.from_pandas(pd.DataFrame({"a": ["x", "y"], "b": [1, 2]}), npartitions=1)),
+        sb.InvalidArgument,
+        "data",
+    ),
+    (lambda: fit(as_array(), batches=50), sb.InvalidArgument, "batches"),
+    (lambda: fit(as_array(), sample_weight=np.ones(N)), sb.NotSupported, "sample_weight"),
+    (lambda: fit(as_array(), missing="marginalize"), sb.NotSupported, "missing"),
+    (lambda: fit(as_array(), labels=np.zeros(N, int)), sb.NotSupported, "labels"),
+    (lambda: fit(as_array(), init=np.zeros(N, int)), sb.NotSupported, "init"),
+    (lambda: fit(as_array(), init=np.ones((N, 1))), sb.NotSupported, "init"),
+    (lambda: fit(as_array(), init="sequential", n_components=2), sb.NotSupported, "init"),
+    (lambda: sb.fit(MODEL, as_array(), sb.Stochastic(100), n_components=2), sb.NotSupported, "algorithm"),
+    (lambda: sb.fit(MODEL, as_array(), sb.Full(units=sb.KdTree()), n_components=2), sb.NotSupported, "units"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(BAD)))
+def test_bad_input_names_its_argument(number: int) -> None:
+    call, kind, argument = BAD[number]
+    with pytest.raises(kind) as raised:
+        call()
+    assert raised.value.argument == argument
+
+
+@pytest.mark.parametrize("client", [None, Client()])
+def test_a_bad_value_is_named_with_its_chunk(client: Any) -> None:
+    with pytest.raises(sb.InvalidArgument, match="NaN") as raised:
+        fit(bad_value(), cluster=client)
+    assert raised.value.argument == "data"
+    if client is not None:
+        assert "chunk 2" in str(raised.value)
+
+
+def test_workers_of_another_version_are_refused() -> None:
+    class Old(Client):
+        def run(self, function: Callable[[], Any]) -> dict[str, Any]:
+            return {"one": function(), "other": ("0.0.1", function()[1])}
+
+    with pytest.raises(sb.InvalidArgument, match=r"other has version 0\.0\.1"):
+        fit(as_array(), cluster=Old())
+
+
+def test_workers_of_several_instruction_sets_are_refused() -> None:
+    class Mixed(Client):
+        def run(self, function: Callable[[], Any]) -> dict[str, Any]:
+            return {"one": function(), "other": (_core.__version__, ("portable",))}
+
+    with pytest.raises(sb.InvalidArgument, match="workers of one instruction set"):
+        fit(as_array(), cluster=Mixed())
+
+
+def test_changed_data_end_the_fit() -> None:
+    changing = X.copy()
+
+    def block(block_info: Any = None) -> np.ndarray:
+        begin, end = block_info[None]["array-location"][0]
+        return changing[begin:end].copy()
+
+    data = da.map_blocks(block, chunks=as_array().chunks, dtype=float, meta=np.empty((0, 0)))
+
+    def change(_: sb.Record) -> None:
+        changing[5, 0] += 1.0
+
+    for client in (None, Client()):
+        changing[:] = X
+        found = fit(data, cluster=client, callbacks=[change])
+        assert found.stop_reason is sb.StopReason.SOURCE_ERROR
+        assert "other values" in str(found.error)
+
+
+@contextlib.contextmanager
+def running(n_workers: int) -> Iterator[Any]:
+    from dask.distributed import Client as DaskClient
+    from dask.distributed import LocalCluster
+
+    with (
+        LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=None) as workers,
+        DaskClient(workers) as client,
+    ):
+        yield client
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_local_cluster_has_the_same_bits_and_survives_its_workers() -> None:
+    """Each pass kills a worker, which the cluster starts again."""
+    import os
+    import signal
+
+    expected = fit(as_array())
+    with running(2) as client:
+        assert same(fit(as_array(), cluster=client), expected)
+
+        def kill(record: sb.Record) -> None:
+            if record.index < 5:
+                pids = list(client.run(os.getpid).values())
+                os.kill(pids[record.index % len(pids)], signal.SIGKILL)
+
+        assert same(fit(as_array(), cluster=client, callbacks=[kill]), expected)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_bad_clients_are_refused() -> None:
+    with running(1) as client:
+        checked = cluster.checked(client)
+        assert checked is client
+    with pytest.raises(sb.InvalidArgument, match="closed") as raised:
+        fit(as_array(), cluster=client)
+    assert raised.value.argument == "cluster"
