@@ -158,9 +158,8 @@ BUGS = (
         16,
         "the last batch is one row short",
         "src/data/batches.rs",
-        "    cut(n, n_batches, b)..cut(n, n_batches, b + 1)\n",
-        f"    let short = usize::from({bug(16)} && b + 1 == n_batches);\n"
-        "    cut(n, n_batches, b)..cut(n, n_batches, b + 1) - short\n",
+        "    start(b)..start(b + 1)\n",
+        f"    let short = usize::from({bug(16)} && b + 1 == n_batches);\n    start(b)..start(b + 1) - short\n",
         "data::batches",
     ),
     Bug(
@@ -376,9 +375,9 @@ BUGS = (
         42,
         "documents forget their topics where a fit goes on from a checkpoint",
         "src/visits/documents.rs",
-        "        self.states[batch] = load_state(bytes)?;\n",
-        "        self.states[batch] = load_state(bytes)?;\n"
-        f"        self.states[batch].counts = self.states[batch].counts.take().filter(|_| !{bug(42)});\n",
+        "        self.states[shard] = load_state(bytes)?;\n",
+        "        self.states[shard] = load_state(bytes)?;\n"
+        f"        self.states[shard].counts = self.states[shard].counts.take().filter(|_| !{bug(42)});\n",
         "tests/model/test_topics.py",
     ),
     Bug(
@@ -418,10 +417,10 @@ BUGS = (
         47,
         "an answer of one batch is added twice",
         "src/executor.rs",
-        "        sum.add(executor.answer(batch, &asked)?.into_value()?);\n",
-        "        sum.add(executor.answer(batch, &asked)?.into_value()?);\n"
-        f"        if {bug(47)} && batch == 1 {{\n"
-        "            sum.add(executor.answer(batch, &asked)?.into_value()?);\n        }\n",
+        "        sum.add(executor.answer(shard, &asked)?.into_value()?);\n",
+        "        sum.add(executor.answer(shard, &asked)?.into_value()?);\n"
+        f"        if {bug(47)} && shard == 1 {{\n"
+        "            sum.add(executor.answer(shard, &asked)?.into_value()?);\n        }\n",
         "toy_question::",
     ),
     Bug(

@@ -83,8 +83,8 @@ OF_BACKGROUND: tuple[Bug, ...] = (
         136,
         "the tails of the background do not see how many rows are beyond its reach",
         "src/background.rs",
-        "(data.beyond + TAILS * expected)",
-        f"(if {bug(136)} {{ 0.0 }} else {{ data.beyond }} + TAILS * expected)",
+        "(beyond + TAILS * expected)",
+        f"(if {bug(136)} {{ 0.0 }} else {{ beyond }} + TAILS * expected)",
         TESTS,
     ),
 )

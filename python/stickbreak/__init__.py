@@ -85,6 +85,7 @@ from stickbreak.run.checkpoints import Checkpoint
 from stickbreak.run.choosing import columns_for
 from stickbreak.run.clustering import hierarchy
 from stickbreak.run.fitting import fit
+from stickbreak.run.instructions import force_instructions
 from stickbreak.run.moves import Birth, Delete, Merge, Split
 from stickbreak.run.priors import PriorSample, sample_prior
 from stickbreak.run.samplers import BlockedGibbs, CollapsedGibbs, Slice, SplitMerge, TreeGuided
@@ -177,6 +178,7 @@ __all__ = [
     "compare",
     "cross_validate",
     "fit",
+    "force_instructions",
     "hierarchy",
     "label_shares",
     "load",

@@ -260,12 +260,20 @@ impl Fitted {
         let weights = on_subspace.as_deref().or(weights);
         let outcome = self.local_step(rows, weights, &scored, &mut [], cancel)?;
         let mass = RowUnits::all(rows, weights).total_mass();
-        let bound = outcome.log_normalizer - mass * model.log_volume - self.divergence::<F>()?
-            + model.log_jacobian * self.summary.n_components() as f64;
+        let bound = outcome.log_normalizer - mass * model.log_volume - self.cost_of_components::<F>()?;
         if bound.is_finite() {
             return Ok(bound);
         }
         Err(Error::numerical(None, format!("the bound of these rows is {bound}; rescale the data or leave rows out")))
+    }
+
+    /// What the components and weights cost in every bound, whatever the rows are, nats.
+    ///
+    /// # Errors
+    /// [`Error::Numerical`].
+    pub fn cost_of_components<F: Scalar>(&self) -> Result<f64> {
+        let log_jacobian = self.packed::<F>()?.model.log_jacobian;
+        Ok(self.divergence::<F>()? - log_jacobian * self.summary.n_components() as f64)
     }
 
     /// The weights, set to zero for rows off the subspace if there are any.

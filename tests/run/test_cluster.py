@@ -1,6 +1,10 @@
 """Fits of collections: in this process, and on a Dask cluster, with the same bits."""
 
 import contextlib
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -80,6 +84,9 @@ class Client:
 class Future:
     def __init__(self, value: Any = None, error: Exception | None = None) -> None:
         self.value, self.error = value, error
+
+    def release(self) -> None:
+        pass
 
     def result(self, timeout: float | None = None) -> Any:
         if self.error is not None:
@@ -227,7 +234,7 @@ def test_workers_of_another_version_are_refused() -> None:
 def test_workers_of_several_instruction_sets_are_refused() -> None:
     class Mixed(Client):
         def run(self, function: Callable[[], Any]) -> dict[str, Any]:
-            return {"one": function(), "other": (_core.__version__, ("portable",))}
+            return {"one": function(), "other": (_core.__version__, "another")}
 
     with pytest.raises(sb.InvalidArgument, match="workers of one instruction set"):
         fit(as_array(), cluster=Mixed())
@@ -258,7 +265,7 @@ def running(n_workers: int) -> Iterator[Any]:
     from dask.distributed import LocalCluster
 
     with (
-        LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=None) as workers,
+        LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0") as workers,
         DaskClient(workers) as client,
     ):
         yield client
@@ -268,9 +275,6 @@ def running(n_workers: int) -> Iterator[Any]:
 @pytest.mark.filterwarnings("ignore")
 def test_a_local_cluster_has_the_same_bits_and_survives_its_workers() -> None:
     """Each pass kills a worker, which the cluster starts again."""
-    import os
-    import signal
-
     expected = fit(as_array())
     with running(2) as client:
         assert same(fit(as_array(), cluster=client), expected)
@@ -292,3 +296,115 @@ def test_bad_clients_are_refused() -> None:
     with pytest.raises(sb.InvalidArgument, match="closed") as raised:
         fit(as_array(), cluster=client)
     assert raised.value.argument == "cluster"
+
+
+def test_predictions_of_collections_are_those_of_their_rows() -> None:
+    found, frame = fit(as_array()), pd.DataFrame(X, index=np.arange(N) + 5)
+    table = dd.from_pandas(frame, chunksize=700)
+    for method in (found.predict, found.predict_proba, found.log_predictive, found.outlier_scores):
+        expected = method(X)
+        np.testing.assert_array_equal(method(as_array()).compute(), expected)
+        ours = method(table).compute()
+        np.testing.assert_array_equal(ours.to_numpy(), expected)
+        assert ours.index.equals(frame.index)
+    assert found.predict(as_array()).chunks[0] == as_array().chunks[0]
+
+
+def test_the_bound_of_a_collection_is_that_of_its_rows() -> None:
+    found = fit(as_array())
+    for data in (as_array(), da.from_array(X, chunks=((0, N), -1)), dd.from_pandas(pd.DataFrame(X), chunksize=700)):
+        assert found.evaluate(data) == pytest.approx(found.evaluate(X), rel=1e-12)
+    with pytest.raises(sb.NotSupported) as raised:
+        found.evaluate(as_array(), sample_weight=np.ones(N))
+    assert raised.value.argument == "sample_weight"
+
+
+KILLED = """
+import os, signal, sys
+import dask.array as da
+import numpy as np
+from dask.distributed import Client, LocalCluster
+import stickbreak as sb
+
+def kill(record):
+    if record.index == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+if __name__ == "__main__":
+    rows, place = np.load(sys.argv[1]), sb.Checkpoint(sys.argv[2], every_seconds=0)
+    algorithm = sb.Memoized(batches=3, shard_rows=200, moves=(sb.Birth(), sb.Merge(), sb.Delete()), max_passes=40)
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as workers, Client(workers) as client:
+        data = da.from_array(rows, chunks=(700, -1))
+        model = sb.Mixture(likelihood=sb.Gaussian())
+        sb.fit(model, data, algorithm, cluster=client, checkpoint=place, callbacks=[kill], progress=False)
+"""
+
+
+@pytest.mark.slow
+def test_a_driver_that_is_killed_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+    np.save(tmp_path / "rows.npy", X)
+    (tmp_path / "driver.py").write_text(KILLED)
+    place = tmp_path / "checkpoint"
+    command = [sys.executable, "driver.py", "rows.npy", "checkpoint"]
+    done = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True)
+    assert done.returncode == -signal.SIGKILL
+    assert place.exists()
+    assert same(fit(as_array(), checkpoint=sb.Checkpoint(place, every_seconds=0)), fit(as_array()))
+
+
+@pytest.mark.parametrize("lost", [1, 3])
+def test_a_lost_part_is_sent_again(lost: int) -> None:
+    """Scattered data are lost with their worker; so are the tasks that depend on them."""
+    from distributed.client import FutureCancelledError
+
+    class Losing(Client):
+        def __init__(self) -> None:
+            super().__init__()
+            self.left = lost
+
+        def submit(self, function: Callable[..., Any], *arguments: Any, pure: bool = True) -> Any:
+            if function is tasks.visit and self.left:
+                self.left -= 1
+                return Future(error=FutureCancelledError("visit", "lost dependencies"))
+            return super().submit(function, *arguments, pure=pure)
+
+    assert same(fit(as_array(), cluster=Losing()), fit(as_array()))
+
+
+def test_a_request_that_is_always_lost_ends_the_fit() -> None:
+    from distributed.client import FutureCancelledError
+
+    passes: list[int] = []
+
+    class Losing(Client):
+        def submit(self, function: Callable[..., Any], *arguments: Any, pure: bool = True) -> Any:
+            if function is tasks.visit and passes:
+                return Future(error=FutureCancelledError("visit", "lost dependencies"))
+            return super().submit(function, *arguments, pure=pure)
+
+    found = fit(as_array(), cluster=Losing(), callbacks=[lambda record: passes.append(record.index)])
+    assert found.stop_reason is sb.StopReason.SOURCE_ERROR
+    assert "the cluster lost the request" in str(found.error)
+
+
+def test_a_cluster_without_workers_ends_the_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    from distributed import TimeoutError as NotYet
+
+    class Waiting(Future):
+        def result(self, timeout: float | None = None) -> Any:
+            raise NotYet
+
+    class Gone(Client):
+        def submit(self, function: Callable[..., Any], *arguments: Any, pure: bool = True) -> Any:
+            if function is tasks.visit and passes:
+                self.scheduler_info = lambda n_workers=-1: {"workers": {}}  # type: ignore[method-assign]
+                return Waiting()
+            if any(isinstance(each, Waiting) for each in arguments):
+                return Waiting()
+            return super().submit(function, *arguments, pure=pure)
+
+    passes: list[int] = []
+    monkeypatch.setattr(cluster, "_PATIENCE", 0.2)
+    found = fit(as_array(), cluster=Gone(), callbacks=[lambda record: passes.append(record.index)])
+    assert found.stop_reason is sb.StopReason.SOURCE_ERROR
+    assert "no worker" in str(found.error)

@@ -13,7 +13,7 @@ use stickbreak::fit::{Cut, Job, Settings, fit};
 use stickbreak::fitted::Fitted;
 use stickbreak::init::Init;
 use stickbreak::model::Specification;
-use stickbreak::moves::Moves;
+use stickbreak::moves::{Birth, Moves};
 use stickbreak::parallel::Cancel;
 use stickbreak::rng::{Choices, Generator, Purpose, stream};
 
@@ -128,7 +128,10 @@ impl Ask for Unreliable<'_> {
 fn fitted(rows: &dyn Dataset<f64>, ask: Option<&dyn Ask>, n_batches: usize, likelihood: &str, seed: u64) -> Fitted {
     let specification = Specification::new(likelihood, "DirichletProcess");
     let usual = Settings::usual(&specification).expect("a mixture");
-    let settings = Settings { batches: Cut::Number(n_batches), moves: Moves::all(), max_passes: 12, seed, ..usual };
+    // Few enough rows of a component are copied that some are left out.
+    let birth = Birth { adopt: false, max_subsample: 40, threshold: 0.1, fresh: 5 };
+    let moves = Moves::all().with(birth);
+    let settings = Settings { batches: Cut::Number(n_batches), moves, max_passes: 12, seed, ..usual };
     let job = Job { specification: &specification, rows, init: &Init::KmeansPlusPlus, settings: &settings, ask };
     fit(&job, None, &(), &Cancel::default()).expect("well-behaved rows")
 }

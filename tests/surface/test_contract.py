@@ -24,6 +24,7 @@ def test_signature_of_fit() -> None:
         "threads": None,
         "sample_weight": None,
         "labels": None,
+        "cluster": None,
         "exposure": None,
         "missing": "error",
         "progress": None,
@@ -32,7 +33,7 @@ def test_signature_of_fit() -> None:
     }
     assert list(parameters)[:3] == ["model", "data", "algorithm"]
     keywords = [each for each in list(parameters.values())[3:] if each.kind is each.KEYWORD_ONLY]
-    assert len(keywords) == 12
+    assert len(keywords) == 13
 
 
 def test_specifications_take_their_parameters_as_shown() -> None:

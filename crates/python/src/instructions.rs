@@ -16,6 +16,12 @@ pub fn instruction_sets() -> Vec<String> {
     Instructions::available().into_iter().map(name).collect()
 }
 
+/// Return the name of the instruction set that the kernels of this process use.
+#[pyfunction]
+pub fn instructions_in_use() -> String {
+    name(Instructions::widest())
+}
+
 /// Make the kernels of this process use the named instruction set; `None` selects the widest.
 #[pyfunction]
 #[pyo3(signature = (instructions))]

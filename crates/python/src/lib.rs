@@ -78,10 +78,12 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(topics::coherence, module)?)?;
     module.add_function(wrap_pyfunction!(posterior::sample_parameters, module)?)?;
     module.add_function(wrap_pyfunction!(posterior::intervals, module)?)?;
+    module.add_function(wrap_pyfunction!(posterior::cost_of_components, module)?)?;
     module.add_function(wrap_pyfunction!(hierarchy::check_hierarchy, module)?)?;
     module.add_function(wrap_pyfunction!(hierarchy::hierarchy, module)?)?;
     module.add_class::<hierarchy::HierarchyState>()?;
     module.add_function(wrap_pyfunction!(instructions::instruction_sets, module)?)?;
+    module.add_function(wrap_pyfunction!(instructions::instructions_in_use, module)?)?;
     module.add_function(wrap_pyfunction!(instructions::force_instructions, module)?)?;
     module.add_function(wrap_pyfunction!(density::density, module)?)?;
     module.add_class::<density::DensityState>()?;

@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::errors::to_python;
 use crate::run::run_quietly;
 use crate::specification::write;
 use crate::state::FitState;
@@ -32,4 +33,10 @@ pub fn intervals<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let fitted = state.fitted();
     write(py, &run_quietly(py, None, |cancel| fitted.intervals(ends, n, seed, cancel))?)
+}
+
+/// Return what components and weights cost in every bound, whatever the rows are, nats.
+#[pyfunction]
+pub fn cost_of_components(state: PyRef<'_, FitState>) -> PyResult<f64> {
+    state.fitted().cost_of_components::<f64>().map_err(|error| to_python(&error))
 }

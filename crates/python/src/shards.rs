@@ -86,7 +86,7 @@ pub struct Stop(Cancel);
 #[pymethods]
 impl Stop {
     /// Whether to stop.
-    fn __bool__(&self) -> bool {
+    fn is_set(&self) -> bool {
         self.0.check().is_err()
     }
 }
@@ -162,8 +162,9 @@ enum AnyWorker {
 
 #[pymethods]
 impl ShardWorker {
-    #[new]
-    fn new(dtype: &str, setup: &[u8]) -> PyResult<Self> {
+    /// Return a worker of a fit with this setup.
+    #[staticmethod]
+    fn of_setup(dtype: &str, setup: &[u8]) -> PyResult<Self> {
         let made = if dtype == "float32" {
             Worker::new(setup).map(|worker| AnyWorker::Single(Box::new(worker)))
         } else {

@@ -180,6 +180,28 @@ class Loader:
         return piece.rows(self._last[1], data.dtype, data.n_columns)
 
 
+def is_array(data: object) -> bool:
+    """Return whether data are an array of dask."""
+    return is_of(data, *_ARRAY)
+
+
+def array_of_rows(data: Any) -> Any:
+    """Return an array of dask with one chunk for all columns, as rows need it.
+
+    Raises
+    ------
+    InvalidArgument
+        It has another number of dimensions, or several chunks side by side.
+    """
+    if data.ndim != 2:
+        raise checks.invalid_argument("data", f"an array of shape {data.shape}", "an array of shape (n, D)")
+    if len(data.chunks[1]) > 1:
+        found = f"of {len(data.chunks[1])} chunks side by side"
+        hint = "data.rechunk({1: -1}) joins them"
+        raise checks.invalid_argument("data", found, "an array whose chunks have all columns", hint)
+    return data
+
+
 def is_collection(data: object) -> bool:
     """Return whether data are an array or a data frame of dask."""
     return is_of(data, *_ARRAY) or is_of(data, *_FRAME)
@@ -207,15 +229,10 @@ def sharded(data: Any, shard_rows: int, compute: Any = None) -> ShardedData | No
 
 
 def _of_array(data: Any, shard_rows: int) -> ShardedData:
-    if data.ndim != 2:
-        raise checks.invalid_argument("data", f"an array of shape {data.shape}", "an array of shape (n, D)")
+    array_of_rows(data)
     if any(math.isnan(size) for size in data.chunks[0]):
         allowed = "an array whose chunks have known sizes"
         raise checks.invalid_argument("data", "of chunks of unknown sizes", allowed, "call data.compute_chunk_sizes()")
-    if len(data.chunks[1]) > 1:
-        found = f"of {len(data.chunks[1])} chunks side by side"
-        hint = "data.rechunk({1: -1}) joins them"
-        raise checks.invalid_argument("data", found, "an array whose chunks have all columns", hint)
     _check_kind(data.dtype, "an array")
     chunks = list(data.to_delayed().ravel())
     names = [f"chunk {number}" for number in range(len(chunks))]

@@ -1,5 +1,6 @@
 """The result of a fit."""
 
+from functools import partial
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -7,14 +8,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import checks
 from stickbreak.io import arrays, names
-from stickbreak.result import combining, comparing, display, responsibilities, support
+from stickbreak.io.shards import is_collection
+from stickbreak.result import by_chunk, combining, comparing, display, responsibilities, support
 from stickbreak.result.densities import Densities
 from stickbreak.result.drawing import Drawing
 from stickbreak.result.imputing import Imputing
 from stickbreak.result.tables import Tabular
+from stickbreak.result.updating import Updating
 
 
-class Fit(Densities, Drawing, Imputing, Tabular):
+class Fit(Densities, Drawing, Imputing, Tabular, Updating):
     """A fitted mixture, as `fit` and `load` return it. It is immutable and does not hold the data.
 
     K is the number of components, D the number of columns, n the number of rows. Logarithms are natural, so bounds and
@@ -25,6 +28,9 @@ class Fit(Densities, Drawing, Imputing, Tabular):
     block in blocks()]`` (bounds of `evaluate` do not add up). The methods raise InvalidType or InvalidArgument if `X`
     has values that are not real numbers, has other columns than the fit, or holds NaN or infinity. `threads` is the
     number of threads, by default one for every core. It never changes the result.
+
+    `predict`, `predict_proba`, `log_predictive` and `outlier_scores` of an array or a data frame of dask return one of
+    the same chunks, which dask computes when it is asked to.
 
     Examples
     --------
@@ -140,6 +146,8 @@ class Fit(Densities, Drawing, Imputing, Tabular):
         >>> fit.evaluate(X) >= fit.elbo - 1e-9 * abs(fit.elbo)
         True
         """
+        if is_collection(X):
+            return by_chunk.bound(self._state, partial(self.evaluate, threads=threads), X, sample_weight, exposure)
         rows = self._rows(X, minimum=1, exposure=exposure)
         weights = arrays.sample_weights(sample_weight, rows.shape[0])
         if self._state.missing == "marginalize":
@@ -148,81 +156,6 @@ class Fit(Densities, Drawing, Imputing, Tabular):
         with names.naming(self.column_names):
             support.warn_of_rows(self._state, rows, "they have no part in the bound", threads, weights)
             return self._state.evaluate(rows, weights, threads)
-
-    def update(
-        self,
-        X_new: ArrayLike,
-        *,
-        sample_weight: ArrayLike | None = None,
-        exposure: ArrayLike | None = None,
-        max_passes: int = 1,
-        tol: float = 1e-6,
-        threads: int | None = None,
-    ) -> "Fit":
-        r"""Return this fit with more data: the new rows become one more batch of a memoized fit.
-
-        A visit runs the local step of the new rows, and replaces their sums S of the visit before:
-
-        .. math:: S \leftarrow S + S^{\text{new}} - S^{\text{old}}
-
-        Components, weights and the bound are then exactly those of all rows, and the bound rises from visit to visit.
-        Old rows keep their responsibilities. Parameters of the base measure that are estimated are estimated again. If
-        many new rows are unlike the old ones, make a new `fit` from this one (`init=`).
-
-        Parameters
-        ----------
-        X_new : array_like of shape (n, D)
-            The new rows, at least one.
-        sample_weight : array_like of shape (n,), optional
-            Weights of the new rows, at least 0, not all zero.
-        exposure : array_like of shape (n,), optional
-            The exposure of each row, if `fit` had it as an argument.
-        max_passes : int
-            Maximum number of visits of the new rows, at least 1. One costs little more than `predict` and is right for
-            rows like the old ones. Further visits let the new rows see the components that they changed.
-        tol : float
-            Stop after a visit that gains less than this many nats per unit of the new weight. 0 never stops early.
-        threads : int, optional
-            The number of threads.
-
-        Returns
-        -------
-        Fit
-            The new fit. Its `history` has one more record per visit. This fit does not change.
-
-        Raises
-        ------
-        InvalidType, InvalidArgument
-            An argument is not as described; the new rows are too far from the old ones for float64; or some lie off
-            `support`.
-        NotSupported
-            The `elbo` of this fit is nan: some of its rows have no responsibilities yet.
-        NumericalError
-            A computation left the range of floating-point numbers.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import stickbreak as sb
-        >>> rng = np.random.default_rng(0)
-        >>> model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.DirichletProcess())
-        >>> fit = sb.fit(model, rng.normal(size=(100, 2)), sb.Full(max_passes=5), n_components=3)
-        >>> later = fit.update(rng.normal(size=(50, 2)))
-        >>> round(float(fit.counts.sum())), round(float(later.counts.sum()))
-        (100, 150)
-        >>> len(later.history) - len(fit.history)
-        1
-        """
-        rows = self._rows(X_new, "X_new", minimum=1, exposure=exposure)
-        weights = arrays.sample_weights(sample_weight, rows.shape[0])
-        if self._state.missing == "marginalize":
-            weights = arrays.without_empty_rows(weights, arrays.rows_without_values(rows), "X_new")
-        max_passes = checks.integer("max_passes", max_passes, minimum=1)
-        tol = checks.non_negative("tol", tol)
-        with names.naming(self.column_names):
-            state = self._state.update(rows, weights, max_passes, tol, checks.threads(threads))
-        remarks = tuple(advice for advice in self._remarks if advice.kind not in ("passes", "starts"))
-        return Fit(state, column_names=self.column_names, levels=self._levels, remarks=remarks)
 
     def predict(
         self, X: ArrayLike, *, exposure: ArrayLike | None = None, threads: int | None = None
@@ -260,6 +193,9 @@ class Fit(Densities, Drawing, Imputing, Tabular):
         >>> bool((fit.predict(X) == fit.predict_proba(X).argmax(axis=1)).all())
         True
         """
+        if is_collection(X):
+            labels: NDArray[np.int64] = by_chunk.mapped(self.predict, X, np.int64, exposure, threads=threads)
+            return labels
         with names.naming(self.column_names):
             return self._state.predict(*self._projected(X, threads, exposure))
 
@@ -343,6 +279,9 @@ class Fit(Densities, Drawing, Imputing, Tabular):
             reason = 'only fits with a background or under truncation="tail" give rows to something beyond K'
             raise checks.not_supported("tail", "tail=True for this fit", reason, "tail=False")
         form = responsibilities.sparse if checks.flag("sparse", sparse) else responsibilities.dense
+        if is_collection(X) and form is responsibilities.dense:
+            width = self.n_components + tail
+            return by_chunk.mapped(self.predict_proba, X, np.float64, exposure, width=width, tail=tail, threads=threads)
         with names.naming(self.column_names):
             rows, threads = self._projected(X, threads, exposure)
             return form(self._state, rows, tail, threads)
@@ -404,6 +343,10 @@ class Fit(Densities, Drawing, Imputing, Tabular):
         True
         """
         is_plug_in = checks.flag("plug_in", plug_in) or self._state.objective != "variational"
+        if is_collection(X):
+            options = {"plug_in": plug_in, "threads": threads}
+            found: NDArray[np.float64] = by_chunk.mapped(self.log_predictive, X, np.float64, exposure, **options)
+            return found
         rows, threads = self._rows(X, exposure=exposure), checks.threads(threads)
         with names.naming(self.column_names):
             support.warn_of_rows(self._state, rows, "their log density is minus infinity", threads)

@@ -11,8 +11,10 @@ from stickbreak.errors import NotSupported
 from stickbreak.io import arrays, names
 from stickbreak.io.cells import Level
 from stickbreak.io.levels import Levels, shown
+from stickbreak.io.shards import is_collection
 from stickbreak.model.counts import NegativeBinomial
 from stickbreak.model.likelihoods import Likelihood
+from stickbreak.result import by_chunk
 from stickbreak.result.fitted import Fitted
 
 _ROUNDING = 1e-9
@@ -137,6 +139,10 @@ class Tabular(Fitted):
         if getattr(self.model.likelihood, "exposure", None) is not None:
             reason = "drawn rows have the exposure of an average row"
             raise checks.not_supported("exposure", "outlier_scores with an exposure", reason, "log_predictive")
+        if is_collection(X):
+            options = {"n": n, "seed": seed, "threads": threads}
+            scores: NDArray[np.float64] = by_chunk.mapped(self.outlier_scores, X, np.float64, None, **options)
+            return scores
         rows = self._rows(X)
         n = checks.integer("n", n, minimum=100)
         threads = checks.threads(threads)

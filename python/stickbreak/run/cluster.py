@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any
 
 from stickbreak import _core, checks
@@ -19,8 +20,10 @@ _FIRST_ROWS = 10_000
 _SMALL = 20_000
 # How often a request is made before the fit gives up.
 _ATTEMPTS = 4
-# Seconds between two looks at whether to stop.
-_POLL = 0.1
+# Seconds between two looks at whether to stop, and the number of these between two looks at whether there are workers.
+_POLL, _POLLS_A_LOOK = 0.1, 50
+# Seconds without any worker after which the fit gives up.
+_PATIENCE = 300
 
 # A part of a request, as the core has it: name, key and bytes.
 Request = tuple[str, int, bytes]
@@ -57,8 +60,8 @@ def checked(client: Any) -> Any:
             raise checks.invalid_argument("cluster", text, f"workers with version {own}")
     sets = {instructions for _, instructions in found.values()}
     if len(sets) > 1:
-        kinds = " and ".join(sorted(each[-1] for each in sets))
-        hint = "call sb.force_instructions on every worker, by client.run"
+        kinds = " and ".join(sorted(sets))
+        hint = "client.run(sb.force_instructions, NAME) makes all use one"
         raise checks.invalid_argument("cluster", f"of workers with {kinds}", "workers of one instruction set", hint)
     return client
 
@@ -128,7 +131,7 @@ class Cluster:
     data : ShardedData
         The shards.
     threads : int, optional
-        The number of threads of each visit; by default those of the worker's machine.
+        The number of threads of each visit; by default those of the worker.
     """
 
     def __init__(self, client: Any, data: ShardedData, threads: int | None) -> None:
@@ -136,23 +139,28 @@ class Cluster:
         self._tasks = [
             tasks.Task(shard, piece, data.dtype, data.n_columns, threads) for shard, piece in enumerate(data.pieces)
         ]
+        self._first: DenseRows | None = None
         # The last part of each name, where workers have it.
         self._parts: dict[str, tuple[int, Any]] = {}
-        # Requests, and bytes of parts and answers, so far.
-        self.n_requests = self.n_bytes = 0
+        # Requests, those that were made again, and bytes of parts and answers, so far.
+        self.n_requests = self.n_repeated = self.n_bytes = 0
 
     @property
     def for_core(self) -> ShardSource:
         """What the core reads."""
+        # Advice at the end of the fit must not depend on workers any more.
+        self.head()
         return self.data.dtype, self.data.n_columns, self.data.sizes, True, self
 
     def head(self) -> DenseRows:
-        """Return the first rows."""
-        (chunk,) = self._chunks([0])
-        rows: DenseRows = self._client.submit(tasks.head, self._tasks[0], chunk, _FIRST_ROWS, pure=False).result()
-        return rows
+        """Return the first rows; they are read at the first call."""
+        if self._first is None:
+            (chunk,) = self._chunks([0])
+            first = self._client.submit(tasks.head, self._tasks[0], chunk, _FIRST_ROWS, pure=False)
+            self._first = self._wait(first, stop=None)
+        return self._first
 
-    def visit(self, shards: list[int], parts: list[Request], stop: object) -> bytes:
+    def visit(self, shards: list[int], parts: list[Request], stop: _core.Stop | None) -> bytes:
         """Return the sum of the visits of shards."""
 
         def ask() -> Any:
@@ -167,7 +175,7 @@ class Cluster:
         answer: bytes = self._insist(ask, stop)
         return answer
 
-    def read(self, reading: Request, stop: object) -> bytes:
+    def read(self, reading: Request, stop: _core.Stop | None) -> bytes:
         """Return the sum of a reading over all shards."""
 
         def ask() -> Any:
@@ -181,7 +189,7 @@ class Cluster:
         answer: bytes = self._insist(ask, stop)
         return answer
 
-    def pick(self, rows: list[tuple[int, list[int]]], stop: object) -> list[bytes]:
+    def pick(self, rows: list[tuple[int, list[int]]], stop: _core.Stop | None) -> list[bytes]:
         """Return copies of rows of shards."""
 
         def ask() -> list[Any]:
@@ -225,7 +233,7 @@ class Cluster:
             level = [add(*pair) if len(pair) > 1 else pair[0] for pair in pairs]
         return level[0]
 
-    def _insist(self, ask: Callable[[], Any], stop: object) -> Any:
+    def _insist(self, ask: Callable[[], Any], stop: _core.Stop | None) -> Any:
         """Return the answer to a request, which is made again if a part of it was lost."""
         from distributed.client import FutureCancelledError
         from distributed.scheduler import KilledWorker
@@ -233,6 +241,7 @@ class Cluster:
         for attempt in range(_ATTEMPTS):
             futures = ask()
             self.n_requests += 1
+            self.n_repeated += attempt > 0
             try:
                 answer = self._wait(futures, stop)
                 self.n_bytes += len(answer) if isinstance(answer, bytes) else sum(map(len, answer))
@@ -247,18 +256,30 @@ class Cluster:
                     raise SourceError(f"the cluster lost the request: {type(error).__name__}: {error}") from error
         raise AssertionError("unreachable")
 
-    def _wait(self, futures: Any, stop: object) -> Any:
-        """Wait for futures, and look from time to time whether to stop."""
+    def _wait(self, futures: Any, stop: _core.Stop | None) -> Any:
+        """Wait for futures, and look from time to time whether to stop.
+
+        Raises
+        ------
+        SourceError
+            There is no worker for a long time.
+        """
         from distributed import TimeoutError as NotYet
 
         waiting = futures if isinstance(futures, list) else [futures]
-        found = []
+        found, n_polls = [], 0
+        last = monotonic()
         try:
             for future in waiting:
                 is_waiting = True
                 while is_waiting:
-                    if stop:
+                    if stop is not None and stop.is_set():
                         raise KeyboardInterrupt
+                    n_polls += 1
+                    if n_polls % _POLLS_A_LOOK == 0 and self._client.scheduler_info(n_workers=-1)["workers"]:
+                        last = monotonic()
+                    if monotonic() - last > _PATIENCE:
+                        raise SourceError(f"the cluster has had no worker for {_PATIENCE} seconds")
                     with contextlib.suppress(NotYet):
                         found.append(future.result(timeout=_POLL))
                         is_waiting = False
@@ -266,4 +287,6 @@ class Cluster:
             with contextlib.suppress(Exception):
                 self._client.cancel(waiting, force=True)
             raise
+        for future in waiting:
+            future.release()
         return found if isinstance(futures, list) else found[0]

@@ -40,21 +40,33 @@ class Task:
         return self.piece.rows(chunk, self.dtype, self.n_columns)
 
 
-def about() -> tuple[str, tuple[str, ...]]:
-    """Return the version and the instruction sets of this process."""
-    return _core.__version__, tuple(_core.instruction_sets())
+def _threads(task: Task) -> int | None:
+    """Return the number of threads of a task: by default those of the worker that runs it."""
+    if task.threads is not None:
+        return task.threads
+    try:
+        from distributed import get_worker
+
+        return int(get_worker().state.nthreads)
+    except (ImportError, ValueError):
+        return None
+
+
+def about() -> tuple[str, str]:
+    """Return the version and the instruction set of this process."""
+    return _core.__version__, _core.instructions_in_use()
 
 
 def visit(task: Task, chunk: Any, setup: Part, *parts: Part) -> bytes:
     """Return the visit of a shard; the parts are plan, globals and head."""
     worker = _worker(task.dtype, setup)
-    return worker.visit(task.shard, task.rows(chunk), [(part.key, part.data) for part in parts], task.threads)
+    return worker.visit(task.shard, task.rows(chunk), [(part.key, part.data) for part in parts], _threads(task))
 
 
 def _worker(dtype: str, setup: Part) -> _core.ShardWorker:
     with _LOCK:
         known = _WORKERS.pop((dtype, setup.key), None)
-        worker = _core.ShardWorker(dtype, setup.data) if known is None else known
+        worker = _core.ShardWorker.of_setup(dtype, setup.data) if known is None else known
         _WORKERS[dtype, setup.key] = worker
         while len(_WORKERS) > _MOST_FITS:
             _WORKERS.popitem(last=False)
@@ -64,7 +76,7 @@ def _worker(dtype: str, setup: Part) -> _core.ShardWorker:
 def read(task: Task, chunk: Any, reading: Part) -> bytes:
     """Return the sums of a reading over a shard."""
     try:
-        return _core.read_shard(task.rows(chunk), reading.data, task.threads)
+        return _core.read_shard(task.rows(chunk), reading.data, _threads(task))
     except InvalidArgument as error:
         # The core counts rows from the first one of the shard.
         where = f" of {task.piece.name}, from its row {task.piece.begin} on" if task.piece.begin else ""

@@ -1,0 +1,29 @@
+"""The instruction set of the kernels."""
+
+from stickbreak import _core
+
+
+def force_instructions(instructions: str | None) -> None:
+    """Make the kernels of this process use one instruction set.
+
+    Fits may differ in their last digits between instruction sets, and are equal to the last bit under the same one. By
+    default kernels use the widest set of the machine. Machines of a cluster with different sets have one in common:
+    ``client.run(sb.force_instructions, "avx2")``.
+
+    Parameters
+    ----------
+    instructions : {"portable", "neon", "avx2", "avx512"} or None
+        An instruction set of this machine; None for the widest.
+
+    Raises
+    ------
+    InvalidArgument
+        This machine does not have it; the error names those that it has.
+
+    Examples
+    --------
+    >>> import stickbreak as sb
+    >>> sb.force_instructions("portable")
+    >>> sb.force_instructions(None)
+    """
+    _core.force_instructions(instructions)
