@@ -57,7 +57,16 @@ def running(n_workers: int, **options: Any) -> Iterator[Any]:
 
     settings = {"threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": 0} | options
     with LocalCluster(n_workers=n_workers, **settings) as workers, Client(workers) as client:
+        client.run(warm)
         yield client
+
+
+def warm() -> None:
+    """Import what tasks need, which is a part of the start."""
+    import pandas  # noqa: F401
+    import pyarrow.parquet  # noqa: F401
+
+    import stickbreak.run.tasks  # noqa: F401
 
 
 def family() -> list[psutil.Process]:

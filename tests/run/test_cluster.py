@@ -55,14 +55,15 @@ class Client:
     def run(self, function: Callable[[], Any]) -> dict[str, Any]:
         return {"here": function()}
 
-    def submit(self, function: Callable[..., Any], *arguments: Any, pure: bool = True) -> Any:
+    def submit(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         self.n_tasks += 1
         if self._loses(self.n_tasks):
             tasks._WORKERS.clear()
-        failed = next((each for each in arguments if isinstance(each, Future) and each.error is not None), None)
+        flat = [each for one in arguments for each in (one if isinstance(one, list) else [one])]
+        failed = next((each for each in flat if isinstance(each, Future) and each.error is not None), None)
         if failed is not None:
             return failed
-        values = [each.value if isinstance(each, Future) else each for each in arguments]
+        values = [known(each) for each in arguments]
         try:
             return Future(function(*values))
         except Exception as error:
@@ -79,6 +80,13 @@ class Client:
 
     def gather(self) -> None:
         pass
+
+
+def known(argument: Any) -> Any:
+    """An argument of a task with values in place of futures."""
+    if isinstance(argument, list):
+        return [known(each) for each in argument]
+    return argument.value if isinstance(argument, Future) else argument
 
 
 class Future:
@@ -130,6 +138,9 @@ def test_every_kind_of_collection_has_the_same_bits(tmp_path: Path) -> None:
     for other in (files, table, fit(tmp_path, cluster="here", **plain), fit(tmp_path, cluster=Client(), **plain)):
         np.testing.assert_array_equal(other.weights, arrays.weights)
         assert other.elbo == arrays.elbo
+    # A task takes several shards.
+    many = [fit(tmp_path, cluster=where, shard_rows=20, **plain) for where in ("here", Client())]
+    assert same(*many)
 
 
 def test_float32_stays() -> None:
@@ -157,10 +168,10 @@ def test_batches_follow_from_the_number_of_rows() -> None:
     seen: list[int] = []
 
     class Counting(Client):
-        def submit(self, function: Callable[..., Any], *arguments: Any, pure: bool = True) -> Any:
-            if function is tasks.visit:
-                seen.append(arguments[0].shard)
-            return super().submit(function, *arguments, pure=pure)
+        def submit(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+            if function is tasks.summed and arguments[0] is tasks.visit:
+                seen.extend(task.shard for task in arguments[3])
+            return super().submit(function, *arguments, **options)
 
     sb.fit(MODEL, as_array(), sb.Memoized(max_passes=1, shard_rows=1000), n_components=4, cluster=Counting())
     # One batch, of all shards in order: chunks of 700 rows are not cut.
@@ -362,11 +373,11 @@ def test_a_lost_part_is_sent_again(lost: int) -> None:
             super().__init__()
             self.left = lost
 
-        def submit(self, function: Callable[..., Any], *arguments: Any, pure: bool = True) -> Any:
-            if function is tasks.visit and self.left:
+        def submit(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+            if tasks.visit in arguments and self.left:
                 self.left -= 1
                 return Future(error=FutureCancelledError("visit", "lost dependencies"))
-            return super().submit(function, *arguments, pure=pure)
+            return super().submit(function, *arguments, **options)
 
     assert same(fit(as_array(), cluster=Losing()), fit(as_array()))
 
@@ -377,10 +388,10 @@ def test_a_request_that_is_always_lost_ends_the_fit() -> None:
     passes: list[int] = []
 
     class Losing(Client):
-        def submit(self, function: Callable[..., Any], *arguments: Any, pure: bool = True) -> Any:
-            if function is tasks.visit and passes:
+        def submit(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+            if tasks.visit in arguments and passes:
                 return Future(error=FutureCancelledError("visit", "lost dependencies"))
-            return super().submit(function, *arguments, pure=pure)
+            return super().submit(function, *arguments, **options)
 
     found = fit(as_array(), cluster=Losing(), callbacks=[lambda record: passes.append(record.index)])
     assert found.stop_reason is sb.StopReason.SOURCE_ERROR
@@ -395,13 +406,13 @@ def test_a_cluster_without_workers_ends_the_fit(monkeypatch: pytest.MonkeyPatch)
             raise NotYet
 
     class Gone(Client):
-        def submit(self, function: Callable[..., Any], *arguments: Any, pure: bool = True) -> Any:
-            if function is tasks.visit and passes:
+        def submit(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+            if tasks.visit in arguments and passes:
                 self.scheduler_info = lambda n_workers=-1: {"workers": {}}  # type: ignore[method-assign]
                 return Waiting()
             if any(isinstance(each, Waiting) for each in arguments):
                 return Waiting()
-            return super().submit(function, *arguments, pure=pure)
+            return super().submit(function, *arguments, **options)
 
     passes: list[int] = []
     monkeypatch.setattr(cluster, "_PATIENCE", 0.2)

@@ -1,8 +1,10 @@
 """Fits on a Dask cluster: passes the requests of the core to workers, and their answers back."""
 
 import contextlib
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic
 from typing import Any
 
@@ -18,6 +20,8 @@ HERE = "here"
 _FIRST_ROWS = 10_000
 # A part of at most so many bytes travels with every task; a larger one once to each worker.
 _SMALL = 20_000
+# Tasks for each worker that a request has at least, if there are as many shards.
+_TASKS = 4
 # How often a request is made before the fit gives up.
 _ATTEMPTS = 4
 # Seconds between two looks at whether to stop, and the number of these between two looks at whether there are workers.
@@ -140,6 +144,9 @@ class Cluster:
             tasks.Task(shard, piece, data.dtype, data.n_columns, threads) for shard, piece in enumerate(data.pieces)
         ]
         self._first: DenseRows | None = None
+        # The addresses of the workers, and when they were asked for.
+        self._workers: list[str] = []
+        self._looked = -math.inf
         # The last part of each name, where workers have it.
         self._parts: dict[str, tuple[int, Any]] = {}
         # Requests, those that were made again, and bytes of parts and answers, so far.
@@ -165,12 +172,7 @@ class Cluster:
 
         def ask() -> Any:
             setup, plan, *others = [self._part(part) for part in parts]
-            submit = self._client.submit
-            visits = [
-                submit(tasks.visit, self._tasks[shard], chunk, setup, plan, *others, pure=False)
-                for shard, chunk in zip(shards, self._chunks(shards), strict=True)
-            ]
-            return self._sum(visits, lambda left, right: submit(tasks.add_visits, plan, left, right, pure=False))
+            return self._sum(tasks.visit, shards, [setup, plan, *others], partial(tasks.add_visits, by=plan))
 
         answer: bytes = self._insist(ask, stop)
         return answer
@@ -179,12 +181,8 @@ class Cluster:
         """Return the sum of a reading over all shards."""
 
         def ask() -> Any:
-            submit, part, shards = self._client.submit, self._part(reading), range(len(self._tasks))
-            sums = [
-                submit(tasks.read, self._tasks[shard], chunk, part, pure=False)
-                for shard, chunk in zip(shards, self._chunks(shards), strict=True)
-            ]
-            return self._sum(sums, lambda left, right: submit(tasks.add_sums, part, left, right, pure=False))
+            part = self._part(reading)
+            return self._sum(tasks.read, range(len(self._tasks)), [part], partial(tasks.add_sums, by=part))
 
         answer: bytes = self._insist(ask, stop)
         return answer
@@ -211,6 +209,34 @@ class Cluster:
         futures = dict(zip(wanted, self._client.compute([self.data.chunks[number] for number in wanted]), strict=True))
         return [futures[number] for number in numbers]
 
+    def _sum(self, work: Callable[..., bytes], shards: Sequence[int], parts: list[Any], add: "partial[bytes]") -> Any:
+        """Return the future sum of what tasks return for shards.
+
+        A task takes as many neighbours as leave some tasks to each worker, a power of two, so that they are a branch of
+        the tree of all shards. Neighbours are at the same worker in every pass, because one that has visited a shard
+        before is faster. Chunks of dask are one by one, where dask puts them.
+        """
+        known = [] if self.data.is_delayed else self._addresses()
+        size = 1
+        while known and len(shards) >= 2 * size * _TASKS * len(known):
+            size *= 2
+        submit, add_up, by = self._client.submit, add.func, add.keywords["by"]
+        level, chunks = [], self._chunks(shards)
+        for begin in range(0, len(shards), size):
+            own = slice(begin, begin + size)
+            worker = known[begin * len(known) // len(shards) :][:1]
+            place = {"workers": worker, "allow_other_workers": True} if worker else {}
+            group = [self._tasks[shard] for shard in shards[own]]
+            level.append(submit(tasks.summed, work, add_up, by, group, chunks[own], *parts, pure=False, **place))
+        return tasks.tree_sum(level, lambda left, right: submit(add_up, left, right, by, pure=False))
+
+    def _addresses(self) -> list[str]:
+        """Return the addresses of the workers, which are asked for from time to time."""
+        if monotonic() - self._looked > _POLLS_A_LOOK * _POLL:
+            self._workers = sorted(self._client.scheduler_info(n_workers=-1)["workers"])
+            self._looked = monotonic()
+        return self._workers
+
     def _part(self, request: Request) -> Any:
         """Return a part of a request as an argument of tasks."""
         name, key, data = request
@@ -220,38 +246,29 @@ class Cluster:
         self.n_bytes += len(data)
         part: Any = tasks.Part(key, data)
         if len(data) > _SMALL:
-            # If the worker that has it is lost, the request is made again as a whole.
-            part = self._client.scatter(part, hash=False)
+            # To all workers, since tasks would crowd on the one that has it. If it is lost, the request is made again.
+            part = self._client.scatter(part, hash=False, broadcast=True)
         self._parts[name] = (key, part)
         return part
 
-    @staticmethod
-    def _sum(level: list[Any], add: Callable[[Any, Any], Any]) -> Any:
-        """Add up neighbours, level by level; what is left over goes up as it is."""
-        while len(level) > 1:
-            pairs = [level[place : place + 2] for place in range(0, len(level), 2)]
-            level = [add(*pair) if len(pair) > 1 else pair[0] for pair in pairs]
-        return level[0]
-
     def _insist(self, ask: Callable[[], Any], stop: _core.Stop | None) -> Any:
         """Return the answer to a request, which is made again if a part of it was lost."""
-        from distributed.client import FutureCancelledError
         from distributed.scheduler import KilledWorker
 
         for attempt in range(_ATTEMPTS):
-            futures = ask()
             self.n_requests += 1
             self.n_repeated += attempt > 0
             try:
-                answer = self._wait(futures, stop)
+                answer = self._wait(ask(), stop)
                 self.n_bytes += len(answer) if isinstance(answer, bytes) else sum(map(len, answer))
                 return answer
             except KilledWorker as error:
                 raise SourceError(f"a task ended the workers that ran it, one after another: {error}") from error
             except (StickbreakError, KeyboardInterrupt):
                 raise
-            except (FutureCancelledError, OSError, TimeoutError) as error:
+            except Exception as error:  # what dask raises for lost workers changes between its versions
                 self._parts.clear()
+                self._looked = -math.inf
                 if attempt == _ATTEMPTS - 1 or self._client.status != "running":
                     raise SourceError(f"the cluster lost the request: {type(error).__name__}: {error}") from error
         raise AssertionError("unreachable")

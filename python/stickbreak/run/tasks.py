@@ -1,9 +1,10 @@
 """What workers of a cluster do for a fit. They keep nothing on which a result depends."""
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from stickbreak import _core
 from stickbreak.errors import InvalidArgument
 from stickbreak.io.shards import Piece
 
+T = TypeVar("T")
 # Fits whose components a worker remembers, the latest last.
 _MOST_FITS = 4
 _WORKERS: OrderedDict[tuple[str, int], _core.ShardWorker] = OrderedDict()
@@ -96,11 +98,32 @@ def head(task: Task, chunk: Any, n: int) -> Any:
     return task.rows(chunk)[:n]
 
 
-def add_visits(plan: Part, left: bytes, right: bytes) -> bytes:
-    """Return the sum of two neighbours in the tree of visits."""
-    return _core.add_visits(plan.data, left, right)
+def summed(
+    work: Callable[..., bytes],
+    add: Callable[[bytes, bytes, Part], bytes],
+    by: Part,
+    tasks: list[Task],
+    chunks: list[Any],
+    *parts: Part,
+) -> bytes:
+    """Return the sum of what `work` returns for shards that are a branch of the tree."""
+    level = [work(task, chunk, *parts) for task, chunk in zip(tasks, chunks, strict=True)]
+    return tree_sum(level, lambda left, right: add(left, right, by))
 
 
-def add_sums(reading: Part, left: bytes, right: bytes) -> bytes:
+def tree_sum(level: list[T], add: Callable[[T, T], T]) -> T:
+    """Add up neighbours, level by level; what is left over goes up as it is."""
+    while len(level) > 1:
+        pairs = [level[place : place + 2] for place in range(0, len(level), 2)]
+        level = [add(*pair) if len(pair) > 1 else pair[0] for pair in pairs]
+    return level[0]
+
+
+def add_visits(left: bytes, right: bytes, by: Part) -> bytes:
+    """Return the sum of two neighbours in the tree of visits under a plan."""
+    return _core.add_visits(by.data, left, right)
+
+
+def add_sums(left: bytes, right: bytes, by: Part) -> bytes:
     """Return the sum of two neighbours in the tree of a reading."""
-    return _core.add_sums(reading.data, left, right)
+    return _core.add_sums(by.data, left, right)
