@@ -146,13 +146,13 @@ def bits(folder: Path) -> None:
 def passes(folder: Path) -> None:
     """Seconds, bytes and requests of a pass, and the number of rows where compute and messages take equally long."""
     n, n_workers = 2**19, 2
-    said(f"a pass of {n:,} rows in 4 batches on {n_workers} workers: K, D, seconds, MB, requests;")
+    said(f"a pass of {n:,} rows in one batch on {n_workers} workers: K, D, seconds, MB, requests;")
     said("  seconds of the same in one process over the workers; what messages add; rows where both are equal")
     for d in (16, 64):
         place = written(folder, n, d, 50, 2)
         for k in (100, 1000):
             for likelihood in (sb.Gaussian(), sb.DiagonalGaussian()):
-                settings: dict[str, Any] = {"likelihood": likelihood, "k": k, "passes": 3, "batches": 4}
+                settings: dict[str, Any] = {"likelihood": likelihood, "k": k, "passes": 3}
                 with running(n_workers) as client:
                     found, asked = counted(place, client, **settings)
                 seconds, compute = seconds_of_pass(found), seconds_of_pass(fitted(place, **settings)) / n_workers

@@ -20,6 +20,9 @@ use crate::parallel::Cancel;
 use crate::simd::Scalar;
 use crate::visits::{LocalOptions, RowKind};
 
+/// Memory for what workers remember of rows, bytes; more rows are forgotten after each visit.
+const CACHED: usize = 256 << 20;
+
 /// What is the same for all visits of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunSetup {
@@ -75,6 +78,9 @@ pub struct Worker<F: Scalar> {
     visits: ShardVisits<'static, F>,
     plan: Latest<Plan>,
     globals: Latest<Globals>,
+    /// Memory of what is remembered of each shard, and of all, bytes.
+    sizes: Vec<usize>,
+    cached: usize,
 }
 
 impl<F: Scalar> Worker<F> {
@@ -86,7 +92,9 @@ impl<F: Scalar> Worker<F> {
         let RunSetup { specification, coordinates, origin, options, prints } = decoded(setup)?;
         let model: Model<F> = specification.build_in(origin, &coordinates)?;
         let visits = ShardVisits::new(&RowKind, &model, prints.len(), options, Cancel::default());
-        Ok(Self { coordinates: Arc::new(coordinates), prints, visits, plan: Latest(None), globals: Latest(None) })
+        let (coordinates, sizes) = (Arc::new(coordinates), vec![0; prints.len()]);
+        let (plan, globals) = (Latest(None), Latest(None));
+        Ok(Self { coordinates, prints, visits, plan, globals, sizes, cached: 0 })
     }
 
     /// Visits a shard, and returns its [`Visit`] as bytes.
@@ -113,7 +121,21 @@ impl<F: Scalar> Worker<F> {
         // What earlier visits copied may belong to another attempt.
         self.visits.limit_keys(plan.version, limits);
         let visit = self.visits.visit(&source, (batch, shard), globals, &edits, plan)?;
+        self.drop_cache(shard);
         encoded(&visit)
+    }
+}
+
+impl<F: Scalar> Worker<F> {
+    /// Drops the cache of a shard that was visited if those of all shards take too much memory.
+    fn drop_cache(&mut self, shard: usize) {
+        let size = self.visits.bytes(shard);
+        self.cached = self.cached + size - std::mem::replace(&mut self.sizes[shard], size);
+        if self.cached > CACHED {
+            self.visits.visitor().forget(shard);
+            let size = self.visits.bytes(shard);
+            self.cached -= std::mem::replace(&mut self.sizes[shard], size) - size;
+        }
     }
 }
 

@@ -113,7 +113,7 @@ def fit(
         At least two rows, or one document: an array, a memory map, a pandas, Polars or Arrow table, or nested lists.
         float16 becomes float32; integers and booleans become float64, which a `ConversionWarning` reports once: it
         rounds integers above 2^53. float32 is scored in float32; counts, entropies and the bound are always float64.
-        For data larger than memory use a memory map, a function without arguments that returns an iterator of blocks,
+        Arrays and data frames of dask come in shards (`cluster`). For data larger than memory use a memory map, a function without arguments that returns an iterator of blocks,
         or the path of a Parquet file or of a folder of them (needs PyArrow). Functions and paths need
         ``shuffle=False``. They are read again in every pass and must return the same rows each time. Text and
         categories in blocks of `Columns` become codes (`Fit.levels`); blocks and files are then read once more. Names
