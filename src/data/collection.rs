@@ -19,7 +19,12 @@ pub trait Shards<F: Real>: Send + Sync {
     /// Number of rows of each shard.
     fn sizes(&self) -> &[usize];
 
-    /// Loads the rows of a shard, which are counted from its first row.
+    /// One weight per row of all shards, if any.
+    fn weights(&self) -> Option<&[f64]> {
+        None
+    }
+
+    /// Loads the rows of a shard, which are counted from its first row, with their weights.
     ///
     /// # Errors
     /// [`Error::Source`], also where shards cannot be loaded because they are in other processes.
@@ -99,7 +104,7 @@ impl<F: Real> Dataset<F> for Collection<'_, F> {
     }
 
     fn weights(&self) -> Option<&[f64]> {
-        None
+        self.shards.weights()
     }
 
     fn for_each_slab(&self, _: usize, take: &mut dyn FnMut(&RowUnits<'_, F>) -> Result<()>) -> Result<()> {

@@ -41,6 +41,11 @@ pub trait Ask: Send + Sync {
     /// Number of rows of each shard.
     fn sizes(&self) -> &[usize];
 
+    /// One weight per row of all shards, if any; workers have those of their rows.
+    fn weights(&self) -> Option<&[f64]> {
+        None
+    }
+
     /// Has shards visited by [`Worker::visit`](crate::executor::Worker::visit), and returns the sum of their visits in
     /// the fixed tree by [`add_visits`](crate::executor::add_visits). The parts are setup, plan, globals and head.
     ///
@@ -70,6 +75,10 @@ impl<F: Scalar> Shards<F> for &dyn Ask {
 
     fn sizes(&self) -> &[usize] {
         (**self).sizes()
+    }
+
+    fn weights(&self) -> Option<&[f64]> {
+        (**self).weights()
     }
 
     fn load(&self, _shard: usize) -> Result<RowUnits<'_, F>> {

@@ -130,7 +130,7 @@ macro_rules! with_data {
             }
             $crate::arrays::AnyData::Shards(given) => {
                 let is_single = given.dtype == "float32";
-                let shards = $crate::shards::PythonShards::new(given);
+                let shards = $crate::shards::PythonShards::new(given, $weights);
                 let (ask, $shards) = (shards.ask(), Some(&shards));
                 if is_single {
                     let source: &dyn stickbreak::data::Shards<f32> = ask.as_ref().map_or(&shards, |ask| ask);

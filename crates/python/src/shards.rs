@@ -12,7 +12,7 @@ use stickbreak::parallel::{Cancel, with_threads};
 use stickbreak::simd::Scalar;
 use stickbreak::{Error, Result, executor};
 
-use crate::arrays::{AnyRows, View};
+use crate::arrays::{AnyRows, View, weights};
 use crate::blocks::failed;
 use crate::errors::{from_python, to_python};
 
@@ -27,16 +27,23 @@ pub struct GivenShards {
 }
 
 /// The shards during a fit.
-pub struct PythonShards {
+pub struct PythonShards<'a> {
     given: GivenShards,
+    weights: Option<&'a [f64]>,
     /// Ends requests.
     cancel: OnceLock<Cancel>,
 }
 
-impl PythonShards {
+impl<'a> PythonShards<'a> {
     /// Of no fit yet.
-    pub fn new(given: GivenShards) -> Self {
-        Self { given, cancel: OnceLock::new() }
+    pub fn new(given: GivenShards, weights: Option<&'a [f64]>) -> Self {
+        Self { given, weights, cancel: OnceLock::new() }
+    }
+
+    /// The weights of the rows of a shard.
+    fn weights_of(&self, shard: usize) -> Option<Vec<f64>> {
+        let first: usize = self.given.sizes[..shard].iter().sum();
+        self.weights.map(|weights| weights[first..first + self.given.sizes[shard]].to_vec())
     }
 
     /// Who passes requests on, if the shards are in other processes.
@@ -60,7 +67,7 @@ impl PythonShards {
 }
 
 /// Loads shards by a Python function.
-impl<F: Scalar + Element> Shards<F> for PythonShards {
+impl<F: Scalar + Element> Shards<F> for PythonShards<'_> {
     fn n_columns(&self) -> usize {
         self.given.n_columns
     }
@@ -69,13 +76,17 @@ impl<F: Scalar + Element> Shards<F> for PythonShards {
         &self.given.sizes
     }
 
+    fn weights(&self) -> Option<&[f64]> {
+        self.weights
+    }
+
     fn load(&self, shard: usize) -> Result<RowUnits<'_, F>> {
         let read = |py: Python<'_>| -> PyResult<Vec<F>> {
             let rows: PyReadonlyArray2<'_, F> = self.given.object.bind(py).call_method1("load", (shard,))?.extract()?;
             Ok(rows.as_slice()?.to_vec())
         };
         let values = Python::attach(|py| read(py).map_err(|error| failed(py, &error)))?;
-        Ok(RowUnits::owned(Box::new(DenseRows::new(values, self.given.n_columns)), None))
+        Ok(RowUnits::owned(Box::new(DenseRows::new(values, self.given.n_columns)), self.weights_of(shard)))
     }
 }
 
@@ -96,13 +107,17 @@ fn sent<'py>(py: Python<'py>, part: &RequestPart) -> (&'static str, u64, Bound<'
 }
 
 /// Passes requests to other processes through a Python object.
-impl Ask for PythonShards {
+impl Ask for PythonShards<'_> {
     fn n_columns(&self) -> usize {
         self.given.n_columns
     }
 
     fn sizes(&self) -> &[usize] {
         &self.given.sizes
+    }
+
+    fn weights(&self) -> Option<&[f64]> {
+        self.weights
     }
 
     fn visit(&self, shards: &[usize], parts: &[RequestPart; 4]) -> Result<Vec<u8>> {
@@ -174,28 +189,36 @@ impl ShardWorker {
     }
 
     /// Return the visit of a shard; `parts` are keys and bytes of plan, globals and head.
-    #[pyo3(signature = (shard, rows, parts, threads))]
+    #[pyo3(signature = (shard, rows, weights, parts, threads))]
     fn visit<'py>(
         &self,
         py: Python<'py>,
         shard: usize,
         rows: AnyRows<'py>,
+        weights: Option<PyReadonlyArray1<'py, f64>>,
         parts: [(u64, Bound<'py, PyBytes>); 3],
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let came = parts.each_ref().map(|(key, bytes)| Came { key: *key, bytes: bytes.as_bytes() });
-        let visit = with_dense!(&rows, |view| on_pool(py, threads, || self.visited(shard, &view, came)))?;
+        let weights = self::weights(weights.as_ref())?;
+        let visit = with_dense!(&rows, |view| on_pool(py, threads, || self.visited(shard, &view, weights, came)))?;
         Ok(bytes(py, visit))
     }
 }
 
 impl ShardWorker {
-    fn visited<V: AnyView>(&self, shard: usize, view: &V, came: [Came<'_>; 3]) -> Result<Vec<u8>> {
+    fn visited<V: AnyView>(
+        &self,
+        shard: usize,
+        view: &V,
+        weights: Option<&[f64]>,
+        came: [Came<'_>; 3],
+    ) -> Result<Vec<u8>> {
         // What a visit that failed has left behind is no more than what may be lost.
         let mut worker = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match (&mut *worker, view.single(), view.double()) {
-            (AnyWorker::Single(worker), Some(rows), _) => worker.visit(shard, rows, None, came),
-            (AnyWorker::Double(worker), _, Some(rows)) => worker.visit(shard, rows, None, came),
+            (AnyWorker::Single(worker), Some(rows), _) => worker.visit(shard, rows, weights, came),
+            (AnyWorker::Double(worker), _, Some(rows)) => worker.visit(shard, rows, weights, came),
             _ => Err(Error::Format { message: "rows of another type".to_owned() }),
         }
     }
@@ -226,27 +249,31 @@ impl AnyView for View<'_, f64> {
 
 /// Return the sums of a reading over the rows of a shard.
 #[pyfunction]
-#[pyo3(signature = (rows, reading, threads))]
+#[pyo3(signature = (rows, weights, reading, threads))]
 pub fn read_shard<'py>(
     py: Python<'py>,
     rows: AnyRows<'py>,
+    weights: Option<PyReadonlyArray1<'py, f64>>,
     reading: &[u8],
     threads: Option<usize>,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let sums = with_dense!(&rows, |view| on_pool(py, threads, || executor::read_shard(&view, None, reading)))?;
+    let weights = self::weights(weights.as_ref())?;
+    let sums = with_dense!(&rows, |view| on_pool(py, threads, || executor::read_shard(&view, weights, reading)))?;
     Ok(bytes(py, sums))
 }
 
 /// Return copies of listed rows of a shard.
 #[pyfunction]
+#[pyo3(signature = (rows, weights, list))]
 pub fn pick_rows<'py>(
     py: Python<'py>,
     rows: AnyRows<'py>,
+    weights: Option<PyReadonlyArray1<'py, f64>>,
     list: PyReadonlyArray1<'py, u32>,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let list = list.as_slice()?;
+    let (list, weights) = (list.as_slice()?, self::weights(weights.as_ref())?);
     let copied = |outcome: Result<Vec<u8>>| outcome.map_err(|error| to_python(&error));
-    let sample = with_dense!(&rows, |view| copied(executor::pick_rows(&view, None, list)))?;
+    let sample = with_dense!(&rows, |view| copied(executor::pick_rows(&view, weights, list)))?;
     Ok(bytes(py, sample))
 }
 

@@ -1,12 +1,16 @@
 """Fits on a Dask cluster: passes the requests of the core to workers, and their answers back."""
 
 import contextlib
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from stickbreak import _core, checks
 from stickbreak.errors import SourceError, StickbreakError
@@ -144,6 +148,10 @@ class Cluster:
             tasks.Task(shard, piece, data.dtype, data.n_columns, threads) for shard, piece in enumerate(data.pieces)
         ]
         self._first: DenseRows | None = None
+        self._weights: NDArray[np.float64] | None = None
+        self._starts = [0, *itertools.accumulate(data.sizes)]
+        # The weights of shards, where workers have them.
+        self._sent: dict[int, Any] = {}
         # The addresses of the workers, and when they were asked for.
         self._workers: list[str] = []
         self._looked = -math.inf
@@ -191,10 +199,11 @@ class Cluster:
         """Return copies of rows of shards."""
 
         def ask() -> list[Any]:
-            chunks = self._chunks([shard for shard, _ in rows])
+            shards = [shard for shard, _ in rows]
+            chunks, weights = self._chunks(shards), self._weights_of(shards)
             return [
-                self._client.submit(tasks.pick, self._tasks[shard], chunk, list(each), pure=False)
-                for (shard, each), chunk in zip(rows, chunks, strict=True)
+                self._client.submit(tasks.pick, self._tasks[shard], chunk, own, list(each), pure=False)
+                for (shard, each), chunk, own in zip(rows, chunks, weights, strict=True)
             ]
 
         answers: list[bytes] = self._insist(ask, stop)
@@ -227,8 +236,25 @@ class Cluster:
             worker = known[begin * len(known) // len(shards) :][:1]
             place = {"workers": worker, "allow_other_workers": True} if worker else {}
             group = [self._tasks[shard] for shard in shards[own]]
-            level.append(submit(tasks.summed, work, add_up, by, group, chunks[own], *parts, pure=False, **place))
+            weights = self._weights_of(shards[own])
+            level.append(
+                submit(tasks.summed, work, add_up, by, group, chunks[own], weights, *parts, pure=False, **place)
+            )
         return tasks.tree_sum(level, lambda left, right: submit(add_up, left, right, by, pure=False))
+
+    def weigh(self, weights: NDArray[np.float64]) -> None:
+        """Give the rows these weights."""
+        self._weights = weights
+
+    def _weights_of(self, shards: Sequence[int]) -> list[Any]:
+        """Return the weights of the rows of shards, which travel once."""
+        if self._weights is None:
+            return [None] * len(shards)
+        for shard in shards:
+            if shard not in self._sent:
+                own = self._weights[self._starts[shard] : self._starts[shard + 1]]
+                self._sent[shard] = self._client.scatter(own, hash=False)
+        return [self._sent[shard] for shard in shards]
 
     def _addresses(self) -> list[str]:
         """Return the addresses of the workers, which are asked for from time to time."""
@@ -268,6 +294,7 @@ class Cluster:
                 raise
             except Exception as error:  # what dask raises for lost workers changes between its versions
                 self._parts.clear()
+                self._sent.clear()
                 self._looked = -math.inf
                 if attempt == _ATTEMPTS - 1 or self._client.status != "running":
                     raise SourceError(f"the cluster lost the request: {type(error).__name__}: {error}") from error

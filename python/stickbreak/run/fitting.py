@@ -22,7 +22,7 @@ from stickbreak.result.kinds import fit_of
 from stickbreak.result.topic_fit import TopicFit
 from stickbreak.run.algorithms import SHARD_ROWS, Algorithm, Full, Memoized, Stochastic
 from stickbreak.run.checkpoints import Checkpoint, CheckpointFile
-from stickbreak.run.cluster import Sharding
+from stickbreak.run.cluster import Cluster, Sharding
 from stickbreak.run.converging import beaten, ran_out, warn_of
 from stickbreak.run.initialisation import start
 from stickbreak.run.moves import usual_moves
@@ -113,12 +113,12 @@ def fit(
         At least two rows, or one document: an array, a memory map, a pandas, Polars or Arrow table, or nested lists.
         float16 becomes float32; integers and booleans become float64, which a `ConversionWarning` reports once: it
         rounds integers above 2^53. float32 is scored in float32; counts, entropies and the bound are always float64.
-        Arrays and data frames of dask come in shards (`cluster`). For data larger than memory use a memory map, a function without arguments that returns an iterator of blocks,
-        or the path of a Parquet file or of a folder of them (needs PyArrow). Functions and paths need
-        ``shuffle=False``. They are read again in every pass and must return the same rows each time. Text and
-        categories in blocks of `Columns` become codes (`Fit.levels`); blocks and files are then read once more. Names
-        of columns are kept in `Fit.column_names`. If `init` or a checkpoint has names, columns are matched by name, and
-        missing or new names are refused.
+        For data larger than memory use a memory map, a function without arguments that returns an iterator of blocks,
+        the path of a Parquet file or of a folder of them (needs PyArrow), or a collection of dask (`cluster`).
+        Functions and paths need ``shuffle=False``. They are read again in every pass and must return the same rows each
+        time. Text and categories in blocks of `Columns` become codes (`Fit.levels`); blocks and files are then read
+        once more. Names of columns are kept in `Fit.column_names`. If `init` or a checkpoint has names, columns are
+        matched by name, and missing or new names are refused.
     algorithm : Full, Memoized or Stochastic, optional
         How to maximise. Default: ``Memoized(moves=(Birth(), Merge(), Delete()))``, which finds the number of
         components. For models without moves (`TopicModel`, `FiniteDirichlet`, ``truncation="stick"``,
@@ -280,10 +280,9 @@ def run_fit(
             # The number of topics may exceed that of documents.
             most = None if model._has_documents else rows.n_rows
             n_components = checks.integer("n_components", n_components, minimum=1, maximum=most, or_else=["None"])
-        if rows.is_sharded and given["sample_weight"] is not None:
-            reason = "rows that are elsewhere have no numbers here"
-            raise checks.not_supported("sample_weight", "weights of a collection", reason, "sample_weight=None")
         weights = arrays.sample_weights(given["sample_weight"], rows.n_rows)
+        if isinstance(rows.source, Cluster) and weights is not None:
+            rows.source.weigh(weights)
         labels = partial.labels(given["labels"], "labels", rows.n_rows)
         resumed = None if file is None else file.read(rows.n_rows)
         bar = progress_bar(progress, chosen.max_passes, len(seeds))

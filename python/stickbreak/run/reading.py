@@ -53,11 +53,6 @@ class Given:
         return self.source.for_core if isinstance(self.source, streams.Stream | Loaded | Cluster) else self.source
 
     @property
-    def is_sharded(self) -> bool:
-        """Whether the data come in shards."""
-        return isinstance(self.source, Loaded | Cluster)
-
-    @property
     def n_rows(self) -> int | None:
         """Number of rows; None for data read in blocks."""
         if isinstance(self.source, Loaded | Cluster):

@@ -4,15 +4,18 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stickbreak import _core
 from stickbreak.errors import InvalidArgument
 from stickbreak.io.shards import Piece
 
 T = TypeVar("T")
+# Those of the rows of a shard.
+Weights: TypeAlias = NDArray[np.float64] | None
 # Fits whose components a worker remembers, the latest last.
 _MOST_FITS = 4
 _WORKERS: OrderedDict[tuple[str, int], _core.ShardWorker] = OrderedDict()
@@ -59,10 +62,11 @@ def about() -> tuple[str, str]:
     return _core.__version__, _core.instructions_in_use()
 
 
-def visit(task: Task, chunk: Any, setup: Part, *parts: Part) -> bytes:
+def visit(task: Task, chunk: Any, weights: Weights, setup: Part, *parts: Part) -> bytes:
     """Return the visit of a shard; the parts are plan, globals and head."""
     worker = _worker(task.dtype, setup)
-    return worker.visit(task.shard, task.rows(chunk), [(part.key, part.data) for part in parts], _threads(task))
+    requests = [(part.key, part.data) for part in parts]
+    return worker.visit(task.shard, task.rows(chunk), weights, requests, _threads(task))
 
 
 def _worker(dtype: str, setup: Part) -> _core.ShardWorker:
@@ -75,10 +79,10 @@ def _worker(dtype: str, setup: Part) -> _core.ShardWorker:
         return worker
 
 
-def read(task: Task, chunk: Any, reading: Part) -> bytes:
+def read(task: Task, chunk: Any, weights: Weights, reading: Part) -> bytes:
     """Return the sums of a reading over a shard."""
     try:
-        return _core.read_shard(task.rows(chunk), reading.data, _threads(task))
+        return _core.read_shard(task.rows(chunk), weights, reading.data, _threads(task))
     except InvalidArgument as error:
         # The core counts rows from the first one of the shard.
         where = f" of {task.piece.name}, from its row {task.piece.begin} on" if task.piece.begin else ""
@@ -88,9 +92,9 @@ def read(task: Task, chunk: Any, reading: Part) -> bytes:
         raise InvalidArgument(message, argument=error.argument, found=found, allowed=error.allowed) from None
 
 
-def pick(task: Task, chunk: Any, rows: list[int]) -> bytes:
+def pick(task: Task, chunk: Any, weights: Weights, rows: list[int]) -> bytes:
     """Return copies of rows of a shard."""
-    return _core.pick_rows(task.rows(chunk), np.asarray(rows, dtype=np.uint32))
+    return _core.pick_rows(task.rows(chunk), weights, np.asarray(rows, dtype=np.uint32))
 
 
 def head(task: Task, chunk: Any, n: int) -> Any:
@@ -104,10 +108,11 @@ def summed(
     by: Part,
     tasks: list[Task],
     chunks: list[Any],
+    weights: list[Weights],
     *parts: Part,
 ) -> bytes:
     """Return the sum of what `work` returns for shards that are a branch of the tree."""
-    level = [work(task, chunk, *parts) for task, chunk in zip(tasks, chunks, strict=True)]
+    level = [work(*each, *parts) for each in zip(tasks, chunks, weights, strict=True)]
     return tree_sum(level, lambda left, right: add(left, right, by))
 
 
