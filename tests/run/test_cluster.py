@@ -157,6 +157,20 @@ def test_a_checkpoint_of_a_cluster_goes_on_in_one_process(tmp_path: Path) -> Non
     assert same(fit(as_array(), checkpoint=place), fit(as_array()))
 
 
+def test_missing_values_are_those_of_the_rows() -> None:
+    rng = np.random.default_rng(2)
+    holes = np.where(rng.random(X.shape) < 0.2, np.nan, X)
+    holes[700:705] = np.nan
+    data = da.from_array(holes, chunks=(700, -1))
+    model = sb.Mixture(likelihood=sb.DiagonalGaussian())
+    algorithm = sb.Memoized(batches=3, shard_rows=200, max_passes=5)
+    chosen: dict[str, Any] = {"n_components": 4, "missing": "marginalize", "progress": False}
+    with pytest.warns(sb.EmptyRowsWarning):
+        found = [sb.fit(model, data, algorithm, cluster=where, **chosen) for where in (Client(), None)]
+    assert found[0].elbo == found[1].elbo
+    assert found[0].counts.sum() == pytest.approx(N - np.isnan(holes).all(axis=1).sum())
+
+
 @pytest.mark.parametrize("init", ["kmeans++", "random"])
 def test_weights_travel_with_their_rows(init: str) -> None:
     weights = np.random.default_rng(1).choice([0.0, 0.5, 1.0, 2.0], size=N)
@@ -218,7 +232,6 @@ BAD = [
     ),
     (lambda: fit(as_array(), batches=50), sb.InvalidArgument, "batches"),
     (lambda: fit(as_array(), sample_weight=np.ones(5)), sb.InvalidArgument, "sample_weight"),
-    (lambda: fit(as_array(), missing="marginalize"), sb.NotSupported, "missing"),
     (lambda: fit(as_array(), labels=np.zeros(N, int)), sb.NotSupported, "labels"),
     (lambda: fit(as_array(), init=np.zeros(N, int)), sb.NotSupported, "init"),
     (lambda: fit(as_array(), init=np.ones((N, 1))), sb.NotSupported, "init"),

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from stickbreak import _core, checks
 from stickbreak.errors import SourceError, StickbreakError
-from stickbreak.io.arrays import DenseRows
+from stickbreak.io.arrays import DenseRows, rows_without_values
 from stickbreak.io.shards import ShardedData, ShardSource, is_collection, sharded
 from stickbreak.run import tasks
 
@@ -124,6 +124,11 @@ class Loaded:
         """What the core reads."""
         return self.data.here()
 
+    def rows_without_values(self) -> list[NDArray[np.bool_]]:
+        """Return which rows are all NaN, for each shard."""
+        loader = self.data.loader
+        return [rows_without_values(loader.load(shard)) for shard in range(len(self.data.pieces))]
+
     def head(self) -> DenseRows:
         """Return the first rows."""
         return self.data.loader.load(0)[:_FIRST_ROWS]
@@ -174,6 +179,17 @@ class Cluster:
             first = self._client.submit(tasks.head, self._tasks[0], chunk, _FIRST_ROWS, pure=False)
             self._first = self._wait(first, stop=None)
         return self._first
+
+    def rows_without_values(self) -> list[NDArray[np.bool_]]:
+        """Return which rows are all NaN, for each shard."""
+
+        def ask() -> list[Any]:
+            chunks = self._chunks(range(len(self._tasks)))
+            submit = self._client.submit
+            return [submit(tasks.empty, *each, pure=False) for each in zip(self._tasks, chunks, strict=True)]
+
+        found: list[NDArray[np.bool_]] = self._insist(ask, None)
+        return found
 
     def visit(self, shards: list[int], parts: list[Request], stop: _core.Stop | None) -> bytes:
         """Return the sum of the visits of shards."""

@@ -281,8 +281,6 @@ def run_fit(
             most = None if model._has_documents else rows.n_rows
             n_components = checks.integer("n_components", n_components, minimum=1, maximum=most, or_else=["None"])
         weights = arrays.sample_weights(given["sample_weight"], rows.n_rows)
-        if isinstance(rows.source, Cluster) and weights is not None:
-            rows.source.weigh(weights)
         labels = partial.labels(given["labels"], "labels", rows.n_rows)
         resumed = None if file is None else file.read(rows.n_rows)
         bar = progress_bar(progress, chosen.max_passes, len(seeds))
@@ -294,6 +292,8 @@ def run_fit(
             with rows.ending(), _errors_told(rows.names, model, file, observer):
                 if marginalizes:
                     weights = arrays.without_empty_rows(weights, rows.rows_without_values(), "data")
+                if isinstance(rows.source, Cluster) and weights is not None:
+                    rows.source.weigh(weights)
                 state = _core.fit(
                     rows.for_core,
                     weights,

@@ -100,8 +100,7 @@ class Given:
         if isinstance(self.source, streams.Stream):
             return self.source.rows_without_values()
         if isinstance(self.source, Loaded | Cluster):
-            reason = "rows without any value would have to be found first"
-            raise checks.not_supported("missing", "missing values in a collection", reason, 'missing="error"')
+            return np.concatenate(self.source.rows_without_values())
         return arrays.rows_without_values(self.source)
 
 

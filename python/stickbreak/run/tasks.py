@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from stickbreak import _core
 from stickbreak.errors import InvalidArgument
+from stickbreak.io.arrays import rows_without_values
 from stickbreak.io.shards import Piece
 
 T = TypeVar("T")
@@ -95,6 +96,11 @@ def read(task: Task, chunk: Any, weights: Weights, reading: Part) -> bytes:
 def pick(task: Task, chunk: Any, weights: Weights, rows: list[int]) -> bytes:
     """Return copies of rows of a shard."""
     return _core.pick_rows(task.rows(chunk), weights, np.asarray(rows, dtype=np.uint32))
+
+
+def empty(task: Task, chunk: Any) -> Any:
+    """Return which rows of a shard are all NaN."""
+    return rows_without_values(task.rows(chunk))
 
 
 def head(task: Task, chunk: Any, n: int) -> Any:
