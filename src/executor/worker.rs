@@ -190,6 +190,7 @@ pub fn pick_rows<F: Scalar>(rows: &dyn Rows<F>, weights: Option<&[f64]>, list: &
 pub fn add_visits<F: Scalar>(plan: &[u8], left: &[u8], right: &[u8]) -> Result<Vec<u8>> {
     let (plan, mut sum): (Plan, Visit) = (decoded(plan)?, decoded(left)?);
     sum.add::<F>(decoded(right)?, &plan, &Moves::all().list())?;
+    sum.findings.cut(&plan);
     encoded(&sum)
 }
 

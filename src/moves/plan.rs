@@ -122,6 +122,13 @@ impl Findings {
         plan.add_bags(&mut self.bags, other.bags);
         plan.add_payloads(moves, &mut self.payloads, other.payloads)
     }
+
+    /// Drops copied rows that can be in no sample, so that they need not travel.
+    pub fn cut(&mut self, plan: &Plan) {
+        for bag in self.bags.values_mut().filter(|bag| bag.keys.len() > plan.max_rows()) {
+            *bag = bag.smallest(plan.max_rows()).into_owned();
+        }
+    }
 }
 
 /// The findings of a pass so far.
