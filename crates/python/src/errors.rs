@@ -28,6 +28,14 @@ pub fn from_python(py: Python<'_>, error: &PyErr) -> Option<Error> {
         let (argument, found, allowed) = (text("argument")?, text("found")?, text("allowed")?);
         return Some(Error::InvalidArgument { argument, found, allowed });
     }
+    if is_a("SourceError") {
+        // The core will say again that the source failed.
+        let text = error.value(py).to_string();
+        let message = text
+            .strip_prefix("the data source failed")
+            .map_or(&text[..], |rest| rest.split_once(": ").map_or(rest, |(_, message)| message));
+        return Some(Error::Source { batch: None, message: message.to_owned() });
+    }
     let component = || error.value(py).getattr("component").and_then(|value| value.extract()).ok();
     is_a("NumericalError").then(|| Error::numerical(component(), error.value(py).to_string()))
 }

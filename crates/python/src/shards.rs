@@ -1,6 +1,7 @@
 //! Collections of rows in shards: loaded by a Python function, or in other processes to which Python passes requests;
 //! and what these processes do.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use numpy::{Element, PyReadonlyArray1, PyReadonlyArray2};
@@ -15,6 +16,7 @@ use stickbreak::{Error, Result, executor};
 use crate::arrays::{AnyRows, View, weights};
 use crate::blocks::failed;
 use crate::errors::{from_python, to_python};
+use crate::panics;
 
 /// Rows in shards: their type, the number of columns, the number of rows of each shard, and an object. Its
 /// `load(shard)` returns the rows, or it passes requests to other processes.
@@ -155,7 +157,12 @@ macro_rules! with_dense {
 }
 
 fn on_pool<T: Send>(py: Python<'_>, threads: Option<usize>, work: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
-    py.detach(|| with_threads(threads, work).and_then(|outcome| outcome)).map_err(|error| to_python(&error))
+    let guarded = || catch_unwind(AssertUnwindSafe(|| with_threads(threads, work).and_then(|outcome| outcome)));
+    match py.detach(guarded) {
+        Ok(outcome) => outcome.map_err(|error| to_python(&error)),
+        // Dask would wait for ever for a task that ends with what is no Exception.
+        Err(panic) => Err(panics::to_python(panic.as_ref())),
+    }
 }
 
 fn bytes(py: Python<'_>, outcome: Vec<u8>) -> Bound<'_, PyBytes> {
@@ -272,8 +279,7 @@ pub fn pick_rows<'py>(
     list: PyReadonlyArray1<'py, u32>,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let (list, weights) = (list.as_slice()?, self::weights(weights.as_ref())?);
-    let copied = |outcome: Result<Vec<u8>>| outcome.map_err(|error| to_python(&error));
-    let sample = with_dense!(&rows, |view| copied(executor::pick_rows(&view, weights, list)))?;
+    let sample = with_dense!(&rows, |view| on_pool(py, Some(1), || executor::pick_rows(&view, weights, list)))?;
     Ok(bytes(py, sample))
 }
 
@@ -281,13 +287,13 @@ pub fn pick_rows<'py>(
 #[pyfunction]
 pub fn add_visits<'py>(py: Python<'py>, plan: &[u8], left: &[u8], right: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
     // Findings do not depend on the type of rows.
-    let sum = py.detach(|| executor::add_visits::<f64>(plan, left, right)).map_err(|error| to_python(&error))?;
+    let sum = on_pool(py, Some(1), || executor::add_visits::<f64>(plan, left, right))?;
     Ok(bytes(py, sum))
 }
 
 /// Return the sum of two neighbours in the tree of a reading.
 #[pyfunction]
 pub fn add_sums<'py>(py: Python<'py>, reading: &[u8], left: &[u8], right: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
-    let sum = py.detach(|| executor::add_sums(reading, left, right)).map_err(|error| to_python(&error))?;
+    let sum = on_pool(py, Some(1), || executor::add_sums(reading, left, right))?;
     Ok(bytes(py, sum))
 }

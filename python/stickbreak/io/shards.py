@@ -4,9 +4,11 @@ The data and the number of rows decide the cut, never who reads the pieces.
 """
 
 import math
+import re
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -14,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stickbreak import checks
-from stickbreak.errors import SourceError
-from stickbreak.io.arrays import DenseRows
+from stickbreak.errors import InvalidArgument, SourceError, StickbreakError
+from stickbreak.io.arrays import DenseRows, say_converted
 from stickbreak.io.frames import is_of
-from stickbreak.io.names import Names
+from stickbreak.io.names import Names, shown
 
 # The form that the core reads: type, number of columns, rows of each shard, whether they are in other processes, and an
 # object that loads them or passes requests on.
@@ -50,20 +52,32 @@ class Piece:
     begin: int
     end: int
     name: str
+    # The number of rows of the chunk.
+    size: int
 
-    def rows(self, chunk: Any, dtype: str, n_columns: int) -> DenseRows:
-        """Return the rows of the shard, given the chunk.
+    def rows(self, chunk: Any, dtype: str, n_columns: int, names: Names | None = None) -> DenseRows:
+        """Return the rows of the shard, given the chunk; columns of a table are put in the order of their names.
 
         Raises
         ------
         SourceError
-            The chunk has other columns, or fewer rows, than it should have.
+            The chunk has other columns, or another number of rows, than it should have, or masked values.
         """
-        values = _table(chunk.read() if isinstance(chunk, RowGroup) else chunk, self.begin, self.end)
+        if isinstance(chunk, RowGroup):
+            with failing():
+                chunk = chunk.read()
+        if len(chunk) != self.size:
+            raise SourceError(f"{self.name} has {len(chunk)} rows, not {self.size}")
+        if isinstance(chunk, np.ma.MaskedArray):
+            raise SourceError(f"{self.name} is a masked array; write data.map_blocks(numpy.ma.filled, numpy.nan)")
+        if names is not None and is_of(chunk, "pandas", "DataFrame"):
+            own = tuple(str(name) for name in chunk.columns)
+            if sorted(own) != sorted(names):
+                raise SourceError(f"{self.name} has the columns {shown(own)}, not {shown(names)}")
+            chunk = chunk if own == names else chunk.iloc[:, [own.index(name) for name in names]]
+        values = _table(chunk, self.begin, self.end)
         if values.ndim != 2 or values.shape[1] != n_columns:
             raise SourceError(f"{self.name} is of shape {values.shape}, not of {n_columns} columns")
-        if len(values) != self.end - self.begin:
-            raise SourceError(f"{self.name} ended after {len(values)} of {self.end - self.begin} rows")
         if values.dtype.kind not in "fiub" or values.dtype.itemsize > 8:
             raise SourceError(f"{self.name} holds values of type {values.dtype}, not real numbers")
         return np.require(values, dtype=dtype, requirements=["C", "A"])
@@ -87,6 +101,28 @@ def _types(dtypes: Any) -> Iterator["np.dtype[Any]"]:
         # pandas' own types have NumPy's in them.
         own = getattr(dtype, "numpy_dtype", dtype)
         yield own if isinstance(own, np.dtype) else np.dtype(object)
+
+
+@contextmanager
+def failing() -> Iterator[None]:
+    """Raise a SourceError for whatever the data raise when they are computed or read."""
+    try:
+        yield
+    except (StickbreakError, MemoryError):
+        raise
+    except Exception as error:
+        raise SourceError(f"the data source failed: {type(error).__name__}: {error}") from error
+
+
+def located(error: InvalidArgument, piece: Piece) -> InvalidArgument:
+    """Return an error about a row of a shard that names the row of its chunk."""
+
+    def place(match: "re.Match[str]") -> str:
+        return f"row {int(match[1]) + piece.begin} of {piece.name}"
+
+    found = re.sub(r"row (\d+)", place, str(error.found), count=1)
+    message = str(error).replace(str(error.found), found, 1)
+    return InvalidArgument(message, argument=error.argument, found=found, allowed=error.allowed)
 
 
 class ShardedData:
@@ -128,14 +164,22 @@ class ShardedData:
     ) -> None:
         self.chunks = list(chunks)
         self.dtype = "float32" if dtype in (np.float32, np.float16) else "float64"
+        if dtype.kind in "iub":
+            say_converted(dtype, np.dtype(self.dtype))
         self.n_columns, self.names = n_columns, names
         self.pieces = [
-            Piece(chunk, begin, min(begin + shard_rows, size), chunk_names[chunk])
+            Piece(chunk, begin, min(begin + shard_rows, size), chunk_names[chunk], size)
             for chunk, size in enumerate(sizes)
             for begin in range(0, size, shard_rows)
         ]
         if not self.pieces:
             raise checks.invalid_argument("data", "a collection without rows", "at least one row")
+        if n_columns == 0:
+            raise checks.invalid_argument("data", "a collection without columns", "at least one column")
+        if names is not None and len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            found = f"a collection with several columns {checks.quote(twice)}"
+            raise checks.invalid_argument("data", found, "columns of different names")
 
     @property
     def sizes(self) -> list[int]:
@@ -156,7 +200,7 @@ class ShardedData:
         """Return what the core reads to load the shards in this process."""
         return self.dtype, self.n_columns, self.sizes, False, self.loader
 
-    @property
+    @cached_property
     def loader(self) -> "Loader":
         """What loads the shards in this process."""
         return Loader(self)
@@ -168,6 +212,8 @@ class Loader:
     def __init__(self, data: ShardedData) -> None:
         self._data = data
         self._last: tuple[int, Any] = (-1, None)
+        # The last shard that was loaded.
+        self.piece: Piece | None = None
 
     def load(self, shard: int) -> DenseRows:
         """Return the rows of a shard."""
@@ -176,8 +222,10 @@ class Loader:
         if self._last[0] != piece.chunk:
             self._last = (-1, None)
             chunk = data.chunks[piece.chunk]
-            self._last = (piece.chunk, chunk.compute() if data.is_delayed else chunk.read())
-        return piece.rows(self._last[1], data.dtype, data.n_columns)
+            with failing():
+                self._last = (piece.chunk, chunk.compute() if data.is_delayed else chunk.read())
+        self.piece = piece
+        return piece.rows(self._last[1], data.dtype, data.n_columns, data.names)
 
 
 def is_array(data: object) -> bool:
@@ -185,7 +233,7 @@ def is_array(data: object) -> bool:
     return is_of(data, *_ARRAY)
 
 
-def array_of_rows(data: Any) -> Any:
+def array_of_rows(data: Any, argument: str = "data") -> Any:
     """Return an array of dask with one chunk for all columns, as rows need it.
 
     Raises
@@ -194,11 +242,11 @@ def array_of_rows(data: Any) -> Any:
         It has another number of dimensions, or several chunks side by side.
     """
     if data.ndim != 2:
-        raise checks.invalid_argument("data", f"an array of shape {data.shape}", "an array of shape (n, D)")
+        raise checks.invalid_argument(argument, f"an array of shape {data.shape}", "an array of shape (n, D)")
     if len(data.chunks[1]) > 1:
         found = f"of {len(data.chunks[1])} chunks side by side"
-        hint = "data.rechunk({1: -1}) joins them"
-        raise checks.invalid_argument("data", found, "an array whose chunks have all columns", hint)
+        hint = f"{argument}.rechunk({{1: -1}}) joins them"
+        raise checks.invalid_argument(argument, found, "an array whose chunks have all columns", hint)
     return data
 
 
@@ -234,6 +282,9 @@ def _of_array(data: Any, shard_rows: int) -> ShardedData:
         allowed = "an array whose chunks have known sizes"
         raise checks.invalid_argument("data", "of chunks of unknown sizes", allowed, "call data.compute_chunk_sizes()")
     _check_kind(data.dtype, "an array")
+    if isinstance(data._meta, np.ma.MaskedArray):
+        hint = 'data.map_blocks(numpy.ma.filled, numpy.nan), with missing="marginalize"'
+        raise checks.invalid_argument("data", "a masked array", "an array without a mask", hint)
     chunks = list(data.to_delayed().ravel())
     names = [f"chunk {number}" for number in range(len(chunks))]
     return ShardedData(
@@ -248,18 +299,25 @@ def _of_frame(data: Any, shard_rows: int, compute: Any) -> ShardedData:
             found = f"a column {checks.quote(str(name))} of type {dtype}"
             raise checks.invalid_argument("data", found, "columns of real numbers", "choose others: data[[...]]")
     lengths = data.map_partitions(len, meta=("length", "i8"))
-    sizes = [int(size) for size in (lengths.compute() if compute is None else compute(lengths))]
+    with failing():
+        sizes = [int(size) for size in (lengths.compute() if compute is None else compute(lengths))]
     names = [f"partition {number}" for number in range(len(sizes))]
     columns = tuple(str(name) for name in data.columns)
     return ShardedData(
         list(data.to_delayed()),
         sizes,
         names,
-        dtype=np.result_type(*_types(data.dtypes)),
+        dtype=_common(data.dtypes),
         n_columns=len(columns),
         names=columns,
         shard_rows=shard_rows,
     )
+
+
+def _common(dtypes: Any) -> "np.dtype[Any]":
+    """Return the type of several columns: float32 if all have at most that, else that of one which has not."""
+    others = [dtype for dtype in _types(dtypes) if dtype not in (np.float32, np.float16)]
+    return max(others, key=lambda dtype: dtype.kind in "iub") if others else np.dtype(np.float32)
 
 
 def _of_files(path: Path, shard_rows: int) -> ShardedData:

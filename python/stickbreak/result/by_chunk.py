@@ -24,7 +24,7 @@ def mapped(
         chunks = (X.chunks[0],) if width is None else (X.chunks[0], (width,))
         drop = {"drop_axis": 1} if width is None else {}
         meta = np.empty((0,) * len(chunks), dtype=dtype)
-        return array_of_rows(X).map_blocks(call, dtype=dtype, chunks=chunks, meta=meta, **drop)
+        return array_of_rows(X, "X").map_blocks(call, dtype=dtype, chunks=chunks, meta=meta, **drop)
     return X.map_partitions(partial(_of_partition, call), meta=_of_partition(call, X._meta))
 
 
@@ -59,10 +59,14 @@ def bound(
     if is_array(X):
         ones = (1,) * len(X.chunks[0])
         sums = (
-            array_of_rows(X).map_blocks(of_rows, dtype=float, chunks=(ones,), drop_axis=1, meta=np.empty(0)).compute()
+            array_of_rows(X, "X")
+            .map_blocks(of_rows, dtype=float, chunks=(ones,), drop_axis=1, meta=np.empty(0))
+            .compute()
         )
     else:
-        sums = np.concatenate([of_rows(part.compute()) for part in X.to_delayed()])
+        import pandas as pd
+
+        sums = X.map_partitions(lambda part: pd.Series(of_rows(part)), meta=pd.Series(dtype=float)).compute().to_numpy()
     return float(sums.sum() - cost)
 
 

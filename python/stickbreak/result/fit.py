@@ -279,7 +279,11 @@ class Fit(Densities, Drawing, Imputing, Tabular, Updating):
             reason = 'only fits with a background or under truncation="tail" give rows to something beyond K'
             raise checks.not_supported("tail", "tail=True for this fit", reason, "tail=False")
         form = responsibilities.sparse if checks.flag("sparse", sparse) else responsibilities.dense
-        if is_collection(X) and form is responsibilities.dense:
+        if is_collection(X):
+            if form is responsibilities.sparse:
+                raise checks.not_supported(
+                    "sparse", "sparse=True for a collection", "its chunks are dense", "sparse=False"
+                )
             width = self.n_components + tail
             return by_chunk.mapped(self.predict_proba, X, np.float64, exposure, width=width, tail=tail, threads=threads)
         with names.naming(self.column_names):

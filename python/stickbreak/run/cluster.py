@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stickbreak import _core, checks
-from stickbreak.errors import SourceError, StickbreakError
+from stickbreak.errors import InvalidArgument, SourceError, StickbreakError
 from stickbreak.io.arrays import DenseRows, rows_without_values
-from stickbreak.io.shards import ShardedData, ShardSource, is_collection, sharded
+from stickbreak.io.shards import ShardedData, ShardSource, is_collection, located, sharded
 from stickbreak.run import tasks
 
 # The word for a fit of shards in this process.
@@ -45,10 +45,12 @@ def checked(client: Any) -> Any:
     InvalidType
         It is no client of dask.distributed.
     InvalidArgument
-        It is closed, has no workers, or they have another version of this package, or other instruction sets.
+        It is closed, has no workers, or they have another version of this package, or not the instruction set that this
+        process uses.
     """
     allowed = 'a dask.distributed.Client, "here", or None'
-    if not all(hasattr(client, name) for name in ("submit", "gather", "scheduler_info", "run")):
+    has_all = all(hasattr(client, name) for name in ("submit", "gather", "scheduler_info", "run", "status"))
+    if isinstance(client, type) or not has_all:
         raise checks.invalid_type("cluster", checks.describe(client), allowed)
     if client.status != "running":
         raise checks.invalid_argument("cluster", f"a client that is {client.status}", "a client that is running")
@@ -66,11 +68,12 @@ def checked(client: Any) -> Any:
         if version != own:
             text = f"a client whose worker {worker} has version {version}"
             raise checks.invalid_argument("cluster", text, f"workers with version {own}")
-    sets = {instructions for _, instructions in found.values()}
-    if len(sets) > 1:
-        kinds = " and ".join(sorted(sets))
-        hint = "client.run(sb.force_instructions, NAME) makes all use one"
-        raise checks.invalid_argument("cluster", f"of workers with {kinds}", "workers of one instruction set", hint)
+    used = _core.instructions_in_use()
+    for worker, (_, sets) in found.items():
+        if used not in sets:
+            text = f"a client whose worker {worker} has the instruction sets {', '.join(sets)}"
+            hint = f"sb.force_instructions({sets[-1]!r}) makes this process use one that the worker has"
+            raise checks.invalid_argument("cluster", text, f"workers with {used}, which this process uses", hint)
     return client
 
 
@@ -124,6 +127,11 @@ class Loaded:
         """What the core reads."""
         return self.data.here()
 
+    def located(self, error: InvalidArgument) -> InvalidArgument:
+        """Return an error about a row of the last shard that names the row of its chunk."""
+        piece = self.data.loader.piece
+        return error if piece is None else located(error, piece)
+
     def rows_without_values(self) -> list[NDArray[np.bool_]]:
         """Return which rows are all NaN, for each shard."""
         loader = self.data.loader
@@ -150,7 +158,8 @@ class Cluster:
     def __init__(self, client: Any, data: ShardedData, threads: int | None) -> None:
         self._client, self.data = client, data
         self._tasks = [
-            tasks.Task(shard, piece, data.dtype, data.n_columns, threads) for shard, piece in enumerate(data.pieces)
+            tasks.Task(shard, piece, data.dtype, data.n_columns, data.names, threads, _core.instructions_in_use())
+            for shard, piece in enumerate(data.pieces)
         ]
         self._first: DenseRows | None = None
         self._weights: NDArray[np.float64] | None = None
@@ -175,9 +184,12 @@ class Cluster:
     def head(self) -> DenseRows:
         """Return the first rows; they are read at the first call."""
         if self._first is None:
-            (chunk,) = self._chunks([0])
-            first = self._client.submit(tasks.head, self._tasks[0], chunk, _FIRST_ROWS, pure=False)
-            self._first = self._wait(first, stop=None)
+
+            def ask() -> list[Any]:
+                chunk = self._chunks([0])[0]
+                return [self._client.submit(tasks.head, self._tasks[0], chunk, _FIRST_ROWS, pure=False)]
+
+            self._first = self._insist(ask, None)[0]
         return self._first
 
     def rows_without_values(self) -> list[NDArray[np.bool_]]:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from stickbreak import _core, checks
 from stickbreak.errors import CheckpointError, InvalidArgument
 from stickbreak.io import arrays, partial
-from stickbreak.io.names import Names, with_column
+from stickbreak.io.names import with_column
 from stickbreak.model.mixture import Mixture
 from stickbreak.model.model import Model
 from stickbreak.model.topic_model import TopicModel
@@ -22,7 +22,7 @@ from stickbreak.result.kinds import fit_of
 from stickbreak.result.topic_fit import TopicFit
 from stickbreak.run.algorithms import SHARD_ROWS, Algorithm, Full, Memoized, Stochastic
 from stickbreak.run.checkpoints import Checkpoint, CheckpointFile
-from stickbreak.run.cluster import Cluster, Sharding
+from stickbreak.run.cluster import Cluster, Loaded, Sharding
 from stickbreak.run.converging import beaten, ran_out, warn_of
 from stickbreak.run.initialisation import start
 from stickbreak.run.moves import usual_moves
@@ -289,7 +289,7 @@ def run_fit(
             rows.watch(bar.read)
         state = None
         try:
-            with rows.ending(), _errors_told(rows.names, model, file, observer):
+            with rows.ending(), _errors_told(rows, model, file, observer):
                 if marginalizes:
                     weights = arrays.without_empty_rows(weights, rows.rows_without_values(), "data")
                 if isinstance(rows.source, Cluster) and weights is not None:
@@ -317,7 +317,7 @@ def run_fit(
 
 
 @contextmanager
-def _errors_told(names: Names | None, model: Model, file: CheckpointFile | None, observer: Observer) -> Iterator[None]:
+def _errors_told(rows: Given, model: Model, file: CheckpointFile | None, observer: Observer) -> Iterator[None]:
     """Name columns and the checkpoint file in errors of the core; close the progress bar at the end."""
     try:
         yield
@@ -325,7 +325,9 @@ def _errors_told(names: Names | None, model: Model, file: CheckpointFile | None,
         hint = model._hint_on_missing if error.argument == "data" else ""
         if hint and "its block" in (error.allowed or ""):  # only where missing values are taken
             hint = "make all columns of the block missing, or use Gaussian or DiagonalGaussian for it"
-        raise with_column(error, names, hint) from None
+        if isinstance(rows.source, Loaded) and error.argument == "data":
+            error = rows.source.located(error)
+        raise with_column(error, rows.names, hint) from None
     except CheckpointError as error:
         raise error if file is None or error is observer.exception else file.refused(error) from None
     finally:

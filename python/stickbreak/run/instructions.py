@@ -1,6 +1,6 @@
 """The instruction set of the kernels."""
 
-from stickbreak import _core
+from stickbreak import _core, checks
 
 
 def force_instructions(instructions: str | None) -> None:
@@ -17,6 +17,8 @@ def force_instructions(instructions: str | None) -> None:
 
     Raises
     ------
+    InvalidType
+        `instructions` is not a word.
     InvalidArgument
         This machine does not have it; the error names those that it has.
 
@@ -26,4 +28,7 @@ def force_instructions(instructions: str | None) -> None:
     >>> sb.force_instructions("portable")
     >>> sb.force_instructions(None)
     """
+    if instructions is not None and not isinstance(instructions, str):
+        allowed = "the name of an instruction set, or None"
+        raise checks.invalid_type("instructions", checks.describe(instructions), allowed)
     _core.force_instructions(instructions)

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from stickbreak import _core
 from stickbreak.errors import InvalidArgument
 from stickbreak.io.arrays import rows_without_values
-from stickbreak.io.shards import Piece
+from stickbreak.io.names import Names
+from stickbreak.io.shards import Piece, located
 
 T = TypeVar("T")
 # Those of the rows of a shard.
@@ -39,11 +40,16 @@ class Task:
     piece: Piece
     dtype: str
     n_columns: int
+    names: Names | None
     threads: int | None
+    # The instruction set of the process that fits.
+    instructions: str
 
     def rows(self, chunk: Any) -> Any:
-        """Return the rows of the shard, given its chunk."""
-        return self.piece.rows(chunk, self.dtype, self.n_columns)
+        """Return the rows of the shard, given its chunk; the process then has the instruction set of the task."""
+        if _core.instructions_in_use() != self.instructions:
+            _core.force_instructions(self.instructions)
+        return self.piece.rows(chunk, self.dtype, self.n_columns, self.names)
 
 
 def _threads(task: Task) -> int | None:
@@ -58,9 +64,9 @@ def _threads(task: Task) -> int | None:
         return None
 
 
-def about() -> tuple[str, str]:
-    """Return the version and the instruction set of this process."""
-    return _core.__version__, _core.instructions_in_use()
+def about() -> tuple[str, tuple[str, ...]]:
+    """Return the version of this process, and the instruction sets that it has."""
+    return _core.__version__, tuple(_core.instruction_sets())
 
 
 def visit(task: Task, chunk: Any, weights: Weights, setup: Part, *parts: Part) -> bytes:
@@ -86,11 +92,7 @@ def read(task: Task, chunk: Any, weights: Weights, reading: Part) -> bytes:
         return _core.read_shard(task.rows(chunk), weights, reading.data, _threads(task))
     except InvalidArgument as error:
         # The core counts rows from the first one of the shard.
-        where = f" of {task.piece.name}, from its row {task.piece.begin} on" if task.piece.begin else ""
-        where = where or f" of {task.piece.name}"
-        message = str(error).replace(str(error.found), f"{error.found}{where}", 1)
-        found = f"{error.found}{where}"
-        raise InvalidArgument(message, argument=error.argument, found=found, allowed=error.allowed) from None
+        raise located(error, task.piece) from None
 
 
 def pick(task: Task, chunk: Any, weights: Weights, rows: list[int]) -> bytes:
