@@ -31,7 +31,7 @@ pub struct FirstSums {
     /// Only for codes.
     pub(super) largest: Vec<f64>,
     pub(super) extremes: Extremes,
-    /// Hashes of the distinct rows of positive weight, as many as are sought.
+    /// Hashes of the distinct rows of positive weight, up to the number that is sought.
     pub(super) rows: BTreeSet<u64>,
     pub(super) distinct: Distinct,
     /// Of no columns unless they are sought.

@@ -18,7 +18,7 @@ use crate::visits::save_state;
 /// A part of a request. Parts with the same key have the same bytes, so a part need travel to a worker only once.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RequestPart {
-    /// What it is, for whoever passes it on.
+    /// Name of the part: "setup", "plan", "globals", "head" or "reading".
     pub name: &'static str,
     /// A number that identifies its bytes.
     pub key: u64,

@@ -1,4 +1,4 @@
-//! Visits of single shards in this process, whoever holds their rows.
+//! Visits of single shards in this process, on behalf of a fit here or elsewhere.
 
 use std::cell::RefCell;
 

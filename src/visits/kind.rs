@@ -90,7 +90,7 @@ pub trait UnitKind<F: Scalar> {
         asked
     }
 
-    /// Whether a batch can be visited in several shards. Otherwise it is a single one, whatever its size.
+    /// Whether a batch can be visited in several shards. Otherwise it is a single shard of any size.
     fn has_shards(&self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-"""Data in shards: collections of dask, and Parquet files, cut into pieces of at most so many rows.
+"""Data in shards: collections of dask, and Parquet files, cut into pieces of at most `shard_rows` rows.
 
 The data and the number of rows decide the cut, never who reads the pieces.
 """

@@ -172,7 +172,7 @@ class Memoized(Algorithm):
         Number of batches, from 1 to the number of rows. "auto" is one for every 5000 rows, from 1 to 20, and for a
         `TopicModel` one for every 40,000 words, from 1 to 10. A batch of a sparse table has on average at least as many
         non-zeros as there are columns. A collection of dask has one for every 3.2 million rows, from 1 to 20, and at
-        most as many as shards.
+        most one for each shard.
     shuffle : bool
         Whether rows are assigned to batches at random and every pass visits the batches in a new random order.
         Otherwise a batch is a run of consecutive rows, and batches are visited in the order of the data. Of a

@@ -22,7 +22,7 @@ from stickbreak.run import tasks
 HERE = "here"
 # Number of rows that advice looks at.
 _FIRST_ROWS = 10_000
-# A part of at most so many bytes travels with every task; a larger one once to each worker.
+# Maximum size of a part that travels with every task, bytes. A larger one travels once to each worker.
 _SMALL = 20_000
 # Tasks for each worker that a request has at least, if there are as many shards.
 _TASKS = 4
