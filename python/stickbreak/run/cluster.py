@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -281,8 +282,18 @@ class Cluster:
         for shard in shards:
             if shard not in self._sent:
                 own = self._weights[self._starts[shard] : self._starts[shard + 1]]
-                self._sent[shard] = self._client.scatter(own, hash=False)
+                self._sent[shard] = self._held(own)
         return [self._sent[shard] for shard in shards]
+
+    def _held(self, value: Any) -> Any:
+        """Return a future of a value, which the scheduler keeps and sends again to workers that have lost it.
+
+        Scattered values are lost with the last worker that has them, and tasks may wait for them for ever.
+        """
+        with warnings.catch_warnings():
+            # Dask advises to scatter large values.
+            warnings.simplefilter("ignore")
+            return self._client.submit(tasks.itself, value, pure=False)
 
     def _addresses(self) -> list[str]:
         """Return the addresses of the workers, which are asked for from time to time."""
@@ -300,8 +311,7 @@ class Cluster:
         self.n_bytes += len(data)
         part: Any = tasks.Part(key, data)
         if len(data) > _SMALL:
-            # To all workers, since tasks would crowd on the one that has it. If it is lost, the request is made again.
-            part = self._client.scatter(part, hash=False, broadcast=True)
+            part = self._held(part)
         self._parts[name] = (key, part)
         return part
 

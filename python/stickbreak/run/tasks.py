@@ -69,6 +69,11 @@ def about() -> tuple[str, tuple[str, ...]]:
     return _core.__version__, tuple(_core.instruction_sets())
 
 
+def itself(value: T) -> T:
+    """Return a value."""
+    return value
+
+
 def visit(task: Task, chunk: Any, weights: Weights, setup: Part, *parts: Part) -> bytes:
     """Return the visit of a shard; the parts are plan, globals and head."""
     worker = _worker(task.dtype, setup)
