@@ -125,7 +125,8 @@ proptest! {
         prop_assert!((general - bound).abs() < 1e-7 * bound.abs(), "{} {}", general, bound);
     }
 
-    /// Property 1 for every prior, with any batches and any sparsity. Components end in decreasing order.
+    /// Property 1 for every prior, with any batches and any sparsity. Components end in decreasing order. While a base
+    /// measure is estimated, the bound with its guard rises; the bound alone may fall by what the guard gains.
     #[test]
     fn the_bound_never_falls(seed in 0_u64..1000, batches in 1_usize..5, width in 1_usize..6, which in 0_usize..7) {
         let process = PROCESSES[which];
@@ -148,7 +149,7 @@ proptest! {
         let fitted = fit(&job, None, &(), &Cancel::default())
             .expect("well-behaved data");
         for pair in fitted.history.windows(2) {
-            prop_assert!(pair[1].elbo >= pair[0].elbo - 1e-9 * pair[0].elbo.abs(), "{}", process);
+            prop_assert!(pair[1].objective >= pair[0].objective - 1e-9 * pair[0].objective.abs(), "{}", process);
         }
         let evaluated = fitted.evaluate(&table, None, &Cancel::default()).expect("finite");
         prop_assert!(evaluated >= fitted.elbo - 1e-9 * fitted.elbo.abs());
