@@ -1,6 +1,6 @@
 """Fits on a Dask cluster beside fits in one process: bits, seconds, bytes and requests, and what limits them.
 
-    python benches/cluster.py [--jobs bits passes scaling memory killed] [--rows 100000000]
+    python benches/cluster.py [--jobs bits passes scaling memory many killed] [--rows 100000000]
 
 Workers are processes of this machine with one thread each. CPU seconds are those of all processes, without the start
 of the cluster. The model: a pass of n rows computes n phi K D^2 / (W R) seconds, and sends B visits of 4 K D^2 bytes
@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 
 import stickbreak as sb
 from common.head import print_head
-from stickbreak.run import cluster
+from stickbreak.shards import cluster, sharding
 
 MOVES = (sb.Birth(), sb.Merge(), sb.Delete())
 
@@ -66,7 +66,7 @@ def warm() -> None:
     import pandas  # noqa: F401
     import pyarrow.parquet  # noqa: F401
 
-    import stickbreak.run.tasks  # noqa: F401
+    import stickbreak.shards.tasks  # noqa: F401
 
 
 def family() -> list[psutil.Process]:
@@ -94,17 +94,17 @@ class Memory:
 def counted(data: Any, client: Any, **options: Any) -> tuple[sb.Fit, cluster.Cluster]:
     """A fit on a cluster, and what passed its requests on."""
     made: list[cluster.Cluster] = []
-    of = cluster.Sharding.of
+    of = sharding.Sharding.of
 
     def kept(self: Any, data: Any) -> Any:
         made.append(of(self, data))
         return made[-1]
 
-    cluster.Sharding.of = kept  # type: ignore[method-assign]
+    sharding.Sharding.of = kept  # type: ignore[method-assign]
     try:
         return fitted(data, cluster=client, **options), made[0]
     finally:
-        cluster.Sharding.of = of  # type: ignore[method-assign]
+        sharding.Sharding.of = of  # type: ignore[method-assign]
 
 
 def fitted(data: Any, *, likelihood: Any = None, k: int | None = None, callbacks: Any = (), **options: Any) -> sb.Fit:
@@ -178,6 +178,11 @@ def scaling(folder: Path) -> None:
     ratio = seconds_of_pass(fits[1]) / seconds_of_pass(fits[2])
     said(f"  two workers against one: {walls[1] / walls[2]:.2f} times, a pass {ratio:.2f} times")
     said(f"  one worker against none: {used[1] / used[0]:.2f} times the CPU seconds")
+    with running(1):
+        begun, before = time.monotonic(), cpu()
+        time.sleep(20.0)
+        share = (cpu() - before) / (time.monotonic() - begun)
+    said(f"  without work client, scheduler and worker take {share:.3f} CPU seconds a second: {share * walls[1]:.1f} s")
     said(f"  the same bits: {same(fits[0], fits[1]) and same(fits[1], fits[2])}")
 
 
@@ -199,6 +204,40 @@ def memory(folder: Path, n: int) -> None:
     )
 
 
+def restored(client: Any, n_workers: int) -> None:
+    """Wait until there are as many workers. Dask gives some up that died, and is told to start others."""
+    while len(client.scheduler_info(n_workers=-1)["workers"]) < n_workers:
+        try:
+            client.wait_for_workers(n_workers, timeout=20)
+        except TimeoutError:
+            client.cluster.scale(0)
+            client.cluster.scale(n_workers)
+
+
+def many(folder: Path) -> None:
+    """More rows than 32 bits count, made by dask: beside standard normal ones 1000 at the end, which have a cluster."""
+    import dask.array as da
+
+    n, size = 2**32 + 2**24, 2**24
+    rows = da.random.default_rng(0).standard_normal((n, 1), chunks=(size, -1), dtype=np.float32)
+    far = da.from_array(np.random.default_rng(0).normal(1000.0, size=(1000, 1)).astype(np.float32))
+    with running(2) as client:
+        seen = Memory()
+        found = fitted(
+            da.concatenate([rows, far]),
+            likelihood=sb.DiagonalGaussian(),
+            k=2,
+            cluster=client,
+            passes=2,
+            shard_rows=size,
+            callbacks=[seen],
+        )
+    said(
+        f"{n + 1000:,} x 1 from dask: {found.history[-1].seconds:.0f} s for {len(found.history)} passes, counts "
+        f"{found.counts}, driver {seen.driver / 1e9:.2f} GB, worker {seen.worker / 1e9:.2f} GB"
+    )
+
+
 def killed(folder: Path) -> None:
     """A worker killed in each of 20 passes."""
     place = written(folder, 1_000_000, 8, 12, 4)
@@ -207,7 +246,7 @@ def killed(folder: Path) -> None:
 
         def kill(record: sb.Record) -> None:
             # A worker starts more slowly than a pass is made.
-            client.wait_for_workers(2)
+            restored(client, 2)
             # One that dies while it starts is given up.
             time.sleep(1.0)
             pids = list(client.run(os.getpid).values())
@@ -221,11 +260,11 @@ def killed(folder: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--jobs", nargs="+", default=["bits", "passes", "scaling", "memory", "killed"])
+    parser.add_argument("--jobs", nargs="+", default=["bits", "passes", "scaling", "memory", "many", "killed"])
     parser.add_argument("--rows", type=int, default=100_000_000)
     options = parser.parse_args()
     print_head()
-    jobs = {"bits": bits, "passes": passes, "scaling": scaling, "killed": killed}
+    jobs = {"bits": bits, "passes": passes, "scaling": scaling, "many": many, "killed": killed}
     for job in options.jobs:
         with tempfile.TemporaryDirectory() as folder:
             if job == "memory":

@@ -17,8 +17,8 @@ OF_SHARDS: tuple[Bug, ...] = (
         138,
         "keys of rows count twice if a visit is made again",
         "src/executor/worker.rs",
-        "        self.visits.limit_keys(plan.version, limits);\n",
-        f"        if !{bug(138)} {{\n            self.visits.limit_keys(plan.version, limits);\n        }}\n",
+        "        self.visits.limit_keys(plan.version, limits.clone());\n",
+        f"        if !{bug(138)} {{\n            self.visits.limit_keys(plan.version, limits.clone());\n        }}\n",
         "remote",
     ),
     Bug(

@@ -21,7 +21,7 @@ use crate::visits::{Additive, Asked, Question};
 pub use in_process::InProcess;
 pub use remote::{Ask, Remote, RequestPart};
 pub use shard_visits::ShardVisits;
-pub use worker::{Came, RunSetup, Worker, add_sums, add_visits, pick_rows, read_shard};
+pub use worker::{Came, ReadBranch, RunSetup, VisitBranch, Worker, add_sums, add_visits, pick_rows};
 
 /// Result of visiting a shard, or the sum over the shards of a batch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

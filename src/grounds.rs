@@ -159,7 +159,7 @@ fn of_moments<F: Scalar>(
     let mut found = informative_of_parts::<F>(specification, data, most)?;
     if !found.coordinates.dependents().is_empty() {
         // An extreme outlier makes any two columns look linearly dependent.
-        let first = rows.pick(&(0..rows.n_rows().min(FIRST_ROWS) as u32).collect::<Vec<_>>())?;
+        let first = rows.pick(&(0..rows.n_rows().min(FIRST_ROWS) as u64).collect::<Vec<_>>())?;
         found.coordinates = found.coordinates.narrowed(|column| typical_spread(&first, column));
     }
     // A few rows off the subspace add little to the moments but would have no density.
@@ -226,7 +226,11 @@ fn typical_spread<F: Scalar>(units: &RowUnits<'_, F>, column: usize) -> f64 {
 }
 
 /// The columns in which rows lie off the subspace of coordinates.
-fn strays_of<F: Scalar>(rows: &dyn Dataset<F>, coordinates: &Coordinates, cancel: &Cancel) -> Result<BTreeSet<usize>> {
+pub(crate) fn strays_of<F: Scalar>(
+    rows: &dyn Dataset<F>,
+    coordinates: &Coordinates,
+    cancel: &Cancel,
+) -> Result<BTreeSet<usize>> {
     if coordinates.is_full() {
         return Ok(BTreeSet::new());
     }

@@ -5,6 +5,7 @@ weights are float64 (n,).
 A specification travels as a pair (name, parameters); a parameter that is None follows the data.
 """
 
+from collections.abc import Iterator
 from typing import Any, final
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from stickbreak.io.arrays import BlockSource, Rows
 from stickbreak.io.requests import ChainPlan, Observer, Settings, Specification, Specified
-from stickbreak.io.shards import ShardSource
+from stickbreak.shards.pieces import GivenShard, ShardSource
 
 __version__: str
 
@@ -233,7 +234,12 @@ class FitState:
     def error(self) -> str | None: ...
     def evaluate(self, rows: Rows, weights: NDArray[np.float64] | None, threads: int | None) -> float: ...
     def update(
-        self, rows: Rows, weights: NDArray[np.float64] | None, max_passes: int, tol: float, threads: int | None
+        self,
+        rows: Rows | ShardSource,
+        weights: NDArray[np.float64] | None,
+        max_passes: int,
+        tol: float,
+        threads: int | None,
     ) -> FitState: ...
     def predict(self, rows: Rows, threads: int | None) -> NDArray[np.int64]: ...
     def responsibilities(
@@ -278,20 +284,13 @@ class FitState:
 class ShardWorker:
     @staticmethod
     def of_setup(dtype: str, setup: bytes) -> ShardWorker: ...
-    def visit(
-        self,
-        shard: int,
-        rows: Rows,
-        weights: NDArray[np.float64] | None,
-        parts: list[tuple[int, bytes]],
-        threads: int | None,
-    ) -> bytes: ...
+    def visit(self, shards: Iterator[GivenShard], parts: list[tuple[int, bytes]], threads: int | None) -> bytes: ...
 
 @final
 class Stop:
     def is_set(self) -> bool: ...
 
-def read_shard(rows: Rows, weights: NDArray[np.float64] | None, reading: bytes, threads: int | None) -> bytes: ...
+def read_shards(shards: Iterator[GivenShard], reading: bytes, threads: int | None) -> bytes: ...
 def pick_rows(rows: Rows, weights: NDArray[np.float64] | None, list: NDArray[np.uint32]) -> bytes: ...
 def add_visits(plan: bytes, left: bytes, right: bytes) -> bytes: ...
 def add_sums(reading: bytes, left: bytes, right: bytes) -> bytes: ...

@@ -49,8 +49,7 @@ impl<'a, F: Real> ArrayBatches<'a, F> {
         let n = rows.n_rows();
         let Sharding { n_batches, shuffle, .. } = sharding;
         let ranges = ShardRanges::new(n, &sharding)?;
-        let count =
-            u32::try_from(n).map_err(|_| Error::invalid("data", format!("{n} rows"), "at most 4294967295 rows"))?;
+        let count = row_count(n)?;
         // With a single batch the order does not matter, and the original order lets a memory map be read sequentially.
         let order = shuffle.filter(|_| n_batches > 1).map(|seed| {
             let mut order = permutation(count, &mut stream(seed, Purpose::Batches, 0));
@@ -61,6 +60,14 @@ impl<'a, F: Real> ArrayBatches<'a, F> {
         });
         Ok(Self { rows, weights, order, ranges })
     }
+}
+
+/// The number of rows of a table, whose rows have 32-bit numbers.
+///
+/// # Errors
+/// [`Error::InvalidArgument`] for more than 2^32 - 1 rows.
+pub(super) fn row_count(n: usize) -> Result<u32> {
+    u32::try_from(n).map_err(|_| Error::invalid("data", format!("{n} rows"), "at most 4294967295 rows"))
 }
 
 /// How rows are divided into batches, and these into shards.

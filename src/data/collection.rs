@@ -122,8 +122,8 @@ impl<F: Real> Dataset<F> for Collection<'_, F> {
         self.shards.sum(&Reading::First(first.clone().about(pivot)), cancel)
     }
 
-    fn pick(&self, rows: &[u32]) -> Result<RowUnits<'_, F>> {
-        let shard_of = |row: u32| self.starts.partition_point(|&start| start <= row as usize) - 1;
+    fn pick(&self, rows: &[u64]) -> Result<RowUnits<'_, F>> {
+        let shard_of = |row: u64| self.starts.partition_point(|&start| start <= row as usize) - 1;
         let lists: Vec<(usize, Vec<u32>)> = rows
             .chunk_by(|&a, &b| shard_of(a) == shard_of(b))
             .map(|rows| {
@@ -203,5 +203,49 @@ impl<F: Real> BatchSource<F> for CollectionBatches<'_, F> {
 
     fn can_replay(&self) -> bool {
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// More rows than 32 bits count, in three shards; a copy of a row holds its shard and its number there.
+    struct Many([usize; 3]);
+
+    impl Shards<f64> for Many {
+        fn n_columns(&self) -> usize {
+            2
+        }
+
+        fn sizes(&self) -> &[usize] {
+            &self.0
+        }
+
+        fn load(&self, shard: usize) -> Result<RowUnits<'_, f64>> {
+            Err(Error::Source { batch: Some(shard), message: "too large".to_owned() })
+        }
+
+        fn pick(&self, rows: &[(usize, Vec<u32>)]) -> Result<Vec<Sample>> {
+            let copied = |(shard, list): &(usize, Vec<u32>)| {
+                let values: Vec<f64> = list.iter().flat_map(|&row| [*shard as f64, f64::from(row)]).collect();
+                let all: Vec<u32> = (0..list.len() as u32).collect();
+                sample_of_shard(&RowUnits::owned(Box::new(DenseRows::new(values, 2)), None), &all)
+            };
+            Ok(rows.iter().map(copied).collect())
+        }
+    }
+
+    #[test]
+    fn rows_beyond_32_bits_are_picked() {
+        let size = 1_usize << 31;
+        let many = Many([size, size + 7, size]);
+        let rows = Collection::new(&many);
+        let last = 3 * size as u64 + 6;
+        let picked = rows.pick(&[5, size as u64, 2 * size as u64 + 6, 2 * size as u64 + 7, last]).expect("five rows");
+        let mut values = [0.0; 10];
+        picked.read(0..5, &[0.0; 2], &mut values);
+        let end = size as f64 - 1.0;
+        assert_eq!(values, [0.0, 5.0, 1.0, 0.0, 1.0, end + 7.0, 2.0, 0.0, 2.0, end]);
     }
 }

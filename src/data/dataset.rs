@@ -1,7 +1,7 @@
 //! All rows of a fit: a table with random access, or a stream that is read from the beginning.
 
 use crate::data::first_reading::BLOCK;
-use crate::data::{Allowed, ArrayBatches, BatchSource, Csr, ReadSums, Reading, RowUnits, Rows, Sharding};
+use crate::data::{Allowed, ArrayBatches, BatchSource, Csr, ReadSums, Reading, RowUnits, Rows, Sharding, row_count};
 use crate::error::Result;
 use crate::parallel::Cancel;
 use crate::real::Real;
@@ -35,11 +35,12 @@ pub trait Dataset<F: Real>: Send + Sync {
         Ok(sums)
     }
 
-    /// Returns the listed rows (in ascending order) as units of their own, with their weights.
+    /// Returns the listed rows (in ascending order) as units of their own, with their weights. There may be more than
+    /// 2^32 rows where they come in shards.
     ///
     /// # Errors
     /// [`crate::Error::Source`].
-    fn pick(&self, rows: &[u32]) -> Result<RowUnits<'_, F>>;
+    fn pick(&self, rows: &[u64]) -> Result<RowUnits<'_, F>>;
 
     /// Returns the rows in batches.
     ///
@@ -100,8 +101,9 @@ impl<F: Real> Dataset<F> for TableRows<'_, F> {
         take(&RowUnits::all(self.rows, self.weights))
     }
 
-    fn pick(&self, rows: &[u32]) -> Result<RowUnits<'_, F>> {
-        Ok(RowUnits::list(self.rows, self.weights, rows.to_vec()))
+    fn pick(&self, rows: &[u64]) -> Result<RowUnits<'_, F>> {
+        row_count(self.n_rows())?;
+        Ok(RowUnits::list(self.rows, self.weights, rows.iter().map(|&row| row as u32).collect::<Vec<_>>()))
     }
 
     fn batches(&self, sharding: Sharding) -> Result<Box<dyn BatchSource<F> + '_>> {

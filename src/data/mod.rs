@@ -27,7 +27,7 @@ mod typical;
 
 pub(crate) use batches::OTHER_VALUES;
 pub use batches::{ArrayBatches, BatchSource, CallbackBatches, Sharding, whole};
-use batches::{Prints, ShardRanges, batch_range, print_of_values};
+use batches::{Prints, ShardRanges, batch_range, print_of_values, row_count};
 pub use collection::{Collection, Shards, sample_of_shard, sums_of_shard};
 pub use coordinates::{Coordinates, Dependent, Freedom};
 pub use dataset::{Dataset, TableRows};

@@ -35,7 +35,7 @@ impl<F: Real> Dataset<F> for SeenRows<'_, F> {
         self.rows.for_each_slab(multiple, &mut |units| take(&units.borrowed().seen_through(self.coordinates)))
     }
 
-    fn pick(&self, rows: &[u32]) -> Result<RowUnits<'_, F>> {
+    fn pick(&self, rows: &[u64]) -> Result<RowUnits<'_, F>> {
         Ok(self.rows.pick(rows)?.seen_through(self.coordinates))
     }
 

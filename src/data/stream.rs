@@ -249,7 +249,7 @@ impl<F: Real> Dataset<F> for Stream<'_, F> {
         Ok(())
     }
 
-    fn pick(&self, rows: &[u32]) -> Result<RowUnits<'_, F>> {
+    fn pick(&self, rows: &[u64]) -> Result<RowUnits<'_, F>> {
         let d = self.n_columns();
         let mut values = room(rows.len(), d)?;
         for &row in rows {
@@ -476,7 +476,7 @@ mod tests {
                     prop_assert_eq!(ours.mass(last), theirs.mass(last));
                 }
             }
-            let list: Vec<u32> = (0..n as u32).step_by(7).collect();
+            let list: Vec<u64> = (0..n as u64).step_by(7).collect();
             let (ours, theirs) = (stream.pick(&list)?, table.pick(&list)?);
             prop_assert_eq!(rows_of(&ours), rows_of(&theirs));
             prop_assert_eq!(ours.mass(0), theirs.mass(0));

@@ -36,7 +36,7 @@ pub fn typical<F: Scalar>(data: &dyn Dataset<F>, all: &Moments) -> Result<Moment
     }
     let d = all.dimension();
     let step = n.div_ceil(MOST_ROWS.min(MOST_VALUES / d).max(LEAST_ROWS));
-    let list: Vec<u32> = (0..n).step_by(step).map(|row| row as u32).collect();
+    let list: Vec<u64> = (0..n as u64).step_by(step).collect();
     let units = data.pick(&list)?;
     let mut values = vec![F::ZERO; list.len() * d];
     units.read(0..list.len(), &vec![F::ZERO; d], &mut values);

@@ -46,14 +46,15 @@ pub trait Ask: Send + Sync {
         None
     }
 
-    /// Has shards visited by [`Worker::visit`](crate::executor::Worker::visit), and returns the sum of their visits in
-    /// the fixed tree by [`add_visits`](crate::executor::add_visits). The parts are setup, plan, globals and head.
+    /// Has shards visited by [`Worker::visit`](crate::executor::Worker::visit), some neighbours at a time, and returns
+    /// the sum of their visits in the fixed tree by [`add_visits`](crate::executor::add_visits). The parts are setup,
+    /// plan, globals and head.
     ///
     /// # Errors
     /// Those of a worker; [`Error::Source`] if no worker answers; [`Error::Cancelled`].
     fn visit(&self, shards: &[usize], parts: &[RequestPart; 4]) -> Result<Vec<u8>>;
 
-    /// The sum over all shards of [`read_shard`](crate::executor::read_shard) in the fixed tree by
+    /// The sum over all shards of a reading by [`ReadBranch`](crate::executor::ReadBranch), in the fixed tree by
     /// [`add_sums`](crate::executor::add_sums).
     ///
     /// # Errors

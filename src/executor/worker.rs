@@ -18,6 +18,7 @@ use crate::model::{Model, Specification};
 use crate::moves::{KeyLimits, Moves, Plan};
 use crate::parallel::Cancel;
 use crate::simd::Scalar;
+use crate::tree_sum::TreeSum;
 use crate::visits::{LocalOptions, RowKind};
 
 /// Memory for what workers remember of rows, bytes; more rows are forgotten after each visit.
@@ -55,6 +56,60 @@ pub struct Came<'a> {
     pub key: u64,
     /// The bytes.
     pub bytes: &'a [u8],
+}
+
+/// A request for visits of shards that are a branch of the tree, and the sum of those made so far.
+pub struct VisitBranch<'a> {
+    plan: Came<'a>,
+    globals: Came<'a>,
+    head: Head,
+    sum: TreeSum<Visit>,
+}
+
+impl<'a> VisitBranch<'a> {
+    /// No visits, given plan, globals and head.
+    ///
+    /// # Errors
+    /// [`Error::Format`].
+    pub fn new([plan, globals, head]: [Came<'a>; 3]) -> Result<Self> {
+        Ok(Self { plan, globals, head: decoded(head.bytes)?, sum: TreeSum::default() })
+    }
+}
+
+/// A reading of shards that are a branch of the tree, and the sum of those read so far.
+pub struct ReadBranch {
+    reading: Reading,
+    sum: TreeSum<ReadSums>,
+}
+
+impl ReadBranch {
+    /// Nothing read, given a [`Reading`] as bytes.
+    ///
+    /// # Errors
+    /// [`Error::Format`].
+    pub fn new(reading: &[u8]) -> Result<Self> {
+        Ok(Self { reading: decoded(reading)?, sum: TreeSum::default() })
+    }
+
+    /// Reads the next shard.
+    ///
+    /// # Errors
+    /// As [`ReadSums::read`].
+    pub fn read<F: Scalar>(&mut self, rows: &dyn Rows<F>, weights: Option<&[f64]>) -> Result<()> {
+        let Self { reading, sum } = self;
+        let sums = sums_of_shard(&RowUnits::all(rows, weights), reading, &Cancel::default())?;
+        sum.push(sums, &mut |sum: &mut ReadSums, sums| sum.add(sums, reading))
+    }
+
+    /// The sum as bytes.
+    ///
+    /// # Errors
+    /// [`Error::Format`], also without shards.
+    pub fn finish(self) -> Result<Vec<u8>> {
+        let Self { reading, sum } = self;
+        let sum = sum.finish(&mut |sum: &mut ReadSums, sums| sum.add(sums, &reading))?;
+        encoded(&sum.ok_or_else(no_branch)?)
+    }
 }
 
 /// A decoded part.
@@ -97,36 +152,45 @@ impl<F: Scalar> Worker<F> {
         Ok(Self { coordinates, prints, visits, plan, globals, sizes, cached: 0 })
     }
 
-    /// Visits a shard, and returns its [`Visit`] as bytes.
+    /// Visits the next shard of a branch.
     ///
     /// # Errors
     /// [`Error::Source`] for rows that have changed; [`Error::Format`]; [`Error::Numerical`].
     pub fn visit(
         &mut self,
+        branch: &mut VisitBranch<'_>,
         shard: usize,
         rows: &dyn Rows<F>,
         weights: Option<&[f64]>,
-        [plan, globals, head]: [Came<'_>; 3],
-    ) -> Result<Vec<u8>> {
-        let Head { batch, edits, limits } = decoded(head.bytes)?;
-        let plan = self.plan.get(plan)?;
-        let globals = self.globals.get(globals)?;
+    ) -> Result<()> {
+        let VisitBranch { plan, globals, head: Head { batch, edits, limits }, sum } = branch;
+        let plan = self.plan.get(*plan)?;
+        let globals = self.globals.get(*globals)?;
         let units = RowUnits::all(rows, weights);
         let print = *self.prints.get(shard).ok_or_else(|| format_error("a shard beyond the last"))?;
         if print_of_rows(&units, &Cancel::default())? != print {
-            return Err(Error::Source { batch: Some(batch), message: OTHER_VALUES.to_owned() });
+            return Err(Error::Source { batch: Some(*batch), message: OTHER_VALUES.to_owned() });
         }
         let source = Box::new(OneShard { shard, units });
         let source = SeenBatches { source, coordinates: Arc::clone(&self.coordinates), allowed: None };
         // What earlier visits copied may belong to another attempt.
-        self.visits.limit_keys(plan.version, limits);
-        let visit = self.visits.visit(&source, (batch, shard), globals, &edits, plan)?;
+        self.visits.limit_keys(plan.version, limits.clone());
+        let visit = self.visits.visit(&source, (*batch, shard), globals, edits, plan)?;
+        sum.push(visit, &mut |sum: &mut Visit, visit| added::<F>(sum, visit, plan))?;
         self.drop_cache(shard);
-        encoded(&visit)
+        Ok(())
     }
-}
 
-impl<F: Scalar> Worker<F> {
+    /// The sum of the visits of a branch as bytes.
+    ///
+    /// # Errors
+    /// [`Error::Format`], also without shards.
+    pub fn finish(&mut self, branch: VisitBranch<'_>) -> Result<Vec<u8>> {
+        let plan = self.plan.get(branch.plan)?;
+        let sum = branch.sum.finish(&mut |sum: &mut Visit, visit| added::<F>(sum, visit, plan))?;
+        encoded(&sum.ok_or_else(no_branch)?)
+    }
+
     /// Drops the cache of a shard that was visited if those of all shards take too much memory.
     fn drop_cache(&mut self, shard: usize) {
         let size = self.visits.bytes(shard);
@@ -164,14 +228,6 @@ impl<F: Scalar> BatchSource<F> for OneShard<'_, F> {
     }
 }
 
-/// The sums of a [`Reading`] over the rows of a shard, both as bytes.
-///
-/// # Errors
-/// As [`ReadSums::read`]; [`Error::Format`].
-pub fn read_shard<F: Scalar>(rows: &dyn Rows<F>, weights: Option<&[f64]>, reading: &[u8]) -> Result<Vec<u8>> {
-    encoded(&sums_of_shard(&RowUnits::all(rows, weights), &decoded(reading)?, &Cancel::default())?)
-}
-
 /// Copies of the listed rows of a shard, as bytes.
 ///
 /// # Errors
@@ -189,9 +245,16 @@ pub fn pick_rows<F: Scalar>(rows: &dyn Rows<F>, weights: Option<&[f64]>, list: &
 /// [`Error::Format`].
 pub fn add_visits<F: Scalar>(plan: &[u8], left: &[u8], right: &[u8]) -> Result<Vec<u8>> {
     let (plan, mut sum): (Plan, Visit) = (decoded(plan)?, decoded(left)?);
-    sum.add::<F>(decoded(right)?, &plan, &Moves::all().list())?;
-    sum.findings.cut(&plan);
+    added::<F>(&mut sum, decoded(right)?, &plan)?;
     encoded(&sum)
+}
+
+/// Adds a neighbour in the tree of visits.
+fn added<F: Scalar>(sum: &mut Visit, visit: Visit, plan: &Plan) -> Result<()> {
+    sum.add::<F>(visit, plan, &Moves::all().list())?;
+    // Rows that are not among the smallest keys need not travel.
+    sum.findings.cut(plan);
+    Ok(())
 }
 
 /// The sum of two neighbours in the tree of a reading; all are bytes.
@@ -213,6 +276,10 @@ pub(super) fn decoded<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
         (value, []) => Ok(value),
         _ => Err(format_error("it is longer than it should be")),
     }
+}
+
+fn no_branch() -> Error {
+    format_error("a branch without shards")
 }
 
 fn format_error(message: &str) -> Error {

@@ -76,9 +76,6 @@ impl<F: Scalar> Job<'_, F> {
     /// # Errors
     /// [`Error::NotSupported`] naming the argument.
     fn check_shards(&self) -> Result<()> {
-        let refuse = |argument: &str, found: &str, reason: &str, allowed: &str| {
-            Err(Error::not_supported(argument, format!("{found} with a collection"), reason, allowed))
-        };
         let by_row = "rows that are elsewhere have no numbers here";
         if self.settings.algorithm.estimates() {
             return refuse("algorithm", "Stochastic", "its batches are not shards", "Memoized or Full");
@@ -93,22 +90,29 @@ impl<F: Scalar> Job<'_, F> {
             Init::Sequential => return refuse("init", "init=\"sequential\"", "it visits rows in random order", starts),
             Init::KmeansPlusPlus | Init::Random | Init::Summary { .. } => {}
         }
-        match self.settings.units {
-            UnitOptions::Rows => Ok(()),
-            UnitOptions::Nodes(_) => {
-                refuse("units", "a tree", "it is lost with the worker that holds it", "units=None")
-            }
-            UnitOptions::Words(_) => {
-                let reason = "what is kept of documents is lost with the worker that holds them";
-                refuse("model", "a TopicModel", reason, "a Mixture")
-            }
-        }
+        check_units_of_shards(&self.settings.units)
     }
 
     /// What the kind of units must support.
     fn task(&self) -> Task<'_> {
         let (is_sparse, estimates) = (self.rows.is_sparse(), self.settings.algorithm.estimates());
         Task { specification: self.specification, is_sparse, estimates }
+    }
+}
+
+fn refuse(argument: &str, found: &str, reason: &str, allowed: &str) -> Result<()> {
+    Err(Error::not_supported(argument, format!("{found} with a collection"), reason, allowed))
+}
+
+/// Refuses units of which workers keep something on which results depend.
+fn check_units_of_shards(units: &UnitOptions) -> Result<()> {
+    match units {
+        UnitOptions::Rows => Ok(()),
+        UnitOptions::Nodes(_) => refuse("units", "a tree", "it is lost with the worker that holds it", "units=None"),
+        UnitOptions::Words(_) => {
+            let reason = "what is kept of documents is lost with the worker that holds them";
+            refuse("model", "a TopicModel", reason, "a Mixture")
+        }
     }
 }
 

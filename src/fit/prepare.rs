@@ -63,6 +63,9 @@ impl<'a, F: Scalar> Prepared<'a, F> {
     pub(super) fn new(job: &'a Job<'a, F>, cancel: &'a Cancel) -> Result<Self> {
         let Job { specification, rows, init, settings, .. } = *job;
         let kind = settings.units.kind::<F>();
+        if rows.has_shards() {
+            job.check_shards()?;
+        }
         let labels = job.labels()?;
         // A stream has to be read before its rows can be counted.
         if rows.can_seek() {
@@ -70,9 +73,6 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         }
         check_form(specification, rows.is_sparse())?;
         kind.check(&job.task())?;
-        if rows.has_shards() {
-            job.check_shards()?;
-        }
         let data = survey(specification, rows, cancel)?;
         let n = data.n_rows;
         if n < 2 && !rows.can_seek() {
@@ -298,12 +298,12 @@ impl<F: Scalar> DataAccess for Prepared<'_, F> {
 fn first_rows<F: Scalar>(rows: &dyn Dataset<F>, settings: &Settings) -> Result<Bag> {
     let most = settings.moves.subsample().max_rows;
     let has_mass = |row: usize| rows.weights().is_none_or(|weights| weights[row] > 0.0);
-    let mut keyed: Vec<(u64, u32)> = Vec::new();
+    let mut keyed: Vec<(u64, u64)> = Vec::new();
     let mut last = u64::MAX;
     for row in (0..rows.n_rows()).filter(|&row| has_mass(row)) {
         let row_key = key(settings.seed, [Purpose::Collection as u64, u64::MAX, row as u64]);
         if row_key <= last {
-            keyed.push((row_key, row as u32));
+            keyed.push((row_key, row as u64));
         }
         // Pruned from time to time, so that memory does not grow with the data.
         if keyed.len() >= 2 * most {

@@ -58,7 +58,7 @@ impl<F: Scalar> Prepared<'_, F> {
         }
         let model = self.model.with_base(best.base.clone())?;
         let local = LocalOptions { keep: Keep::Summary, bounds_memory: 0, ..self.settings.local };
-        let list: Vec<u32> = (0..self.n_rows as u32).collect();
+        let list: Vec<u64> = (0..self.n_rows as u64).collect();
         let rearranging = Rearranging {
             executor: self.executor_of(&model, local)?,
             units: rows.pick(&list)?,

@@ -64,7 +64,7 @@ impl<F: Scalar> Prepared<'_, F> {
             && !specification.missing;
         let (Some(estimated), true) = (&specification.estimated, is_small && is_plain) else { return Ok(None) };
         let Ok(process) = specification.partitions() else { return Ok(None) };
-        let all: Vec<u32> = (0..self.n_rows as u32).collect();
+        let all: Vec<u64> = (0..self.n_rows as u64).collect();
         let values = relative(&rows.pick(&all)?, self.model.likelihood.origin());
         let d = self.model.likelihood.dimension();
         let mut generator = stream(self.settings.seed, Purpose::Trees, u64::MAX);
@@ -92,7 +92,8 @@ impl<F: Scalar> Prepared<'_, F> {
         trees.table = picked(&values, d, &some);
         let tree = trees.grown(&breadth, N_TRIALS)?;
         let Some(tree) = tree.filter(|tree| tree.n_clusters() > most) else { return Ok(None) };
-        let total = self.sums(&rows.pick(&some)?, &some, &tree)?.scale(self.n_rows as f64 / some.len() as f64);
+        let total =
+            self.sums(&rows.pick(&numbers(&some))?, &some, &tree)?.scale(self.n_rows as f64 / some.len() as f64);
         let classes = vec![None; total.n_components()];
         Ok(Some(NewStart { total, classes, base: tree.base, stage: Stage::OtherStart }))
     }
@@ -118,7 +119,7 @@ impl<F: Scalar> Prepared<'_, F> {
             cancel: self.cancel,
         };
         let mut present = Present(BTreeSet::new());
-        step.run(&rows.pick(list)?, None, &mut [&mut present])?;
+        step.run(&rows.pick(&numbers(list))?, None, &mut [&mut present])?;
         Ok(present.0.len())
     }
 
@@ -326,6 +327,11 @@ fn nearest(values: &[f64], d: usize, generator: &mut Generator) -> Vec<u32> {
 }
 
 /// These rows as a table.
+/// Rows as they are numbered in the data.
+fn numbers(rows: &[u32]) -> Vec<u64> {
+    rows.iter().map(|&row| row.into()).collect()
+}
+
 fn picked(values: &[f64], d: usize, rows: &[u32]) -> RowTable {
     RowTable::dense(rows.iter().flat_map(|&row| &values[row as usize * d..][..d]).copied().collect(), d)
 }

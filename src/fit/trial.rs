@@ -50,7 +50,7 @@ fn pays<F: Scalar>(job: &Job<'_, F>, tree: TreeSettings, cancel: &Cancel) -> Res
 /// fails.
 fn n_nodes<F: Scalar>(job: &Job<'_, F>, n_rows: usize, tree: TreeSettings, cancel: &Cancel) -> Result<Option<usize>> {
     let n = job.rows.n_rows();
-    let list: Vec<u32> = (0..n_rows).map(|row| (row as u64 * n as u64 / n_rows as u64) as u32).collect();
+    let list: Vec<u64> = (0..n_rows as u64).map(|row| row * n as u64 / n_rows as u64).collect();
     let (units, d) = (job.rows.pick(&list)?, job.rows.n_columns());
     let mut values = vec![F::ZERO; n_rows * d];
     units.read(0..n_rows, &vec![F::ZERO; d], &mut values);

@@ -5,15 +5,17 @@ use std::time::Instant;
 
 use crate::component::EditLog;
 use crate::data::{
-    Moments, Needs, RowUnits, Rows, SeenBatches, Sought, TableRows, Widened, all_moments, strays, whole,
+    BatchSource, Coordinates, Dataset, Moments, Needs, Rows, SeenBatches, Sharding, Sought, TableRows, Widened,
+    all_moments,
 };
 use crate::error::{Error, Result};
-use crate::executor::InProcess;
+use crate::executor::{Ask, Executor, InProcess, Remote, RunSetup};
+use crate::fit::check_units_of_shards;
 use crate::fit::engine::Engine;
 use crate::fit::position::Position;
 use crate::fit::settings::{BOUNDS_MEMORY, Settings};
-use crate::fitted::Fitted;
-use crate::grounds::{check_form, check_numbers, check_same, off_support};
+use crate::fitted::{Fitted, Record};
+use crate::grounds::{check_form, check_numbers, check_same, off_support, strays_of};
 use crate::identity::Identity;
 use crate::likelihood::{self, Conjugate};
 use crate::local_step::Keep;
@@ -48,41 +50,47 @@ impl Fitted {
         limits: Limits,
         cancel: &Cancel,
     ) -> Result<Self> {
-        if self.elbo.is_nan() {
-            return Err(Error::not_supported(
-                "fit",
-                "an update of a fit whose elbo is nan",
-                "some of its rows have no responsibilities yet",
-                "a fit that has completed a pass",
-            ));
-        }
         // If the rows' type cannot represent the origin, it would be rounded. Such rows are widened.
         if self.origin.iter().any(|&value| F::from_f64(value).to_f64() != value) {
-            return self.updated(&Widened(rows), weights, limits, cancel);
+            return self.updated(&TableRows { rows: &Widened(rows), weights }, None, limits, cancel);
         }
-        self.updated(rows, weights, limits, cancel)
+        self.updated(&TableRows { rows, weights }, None, limits, cancel)
+    }
+
+    /// As [`Fitted::update`], with rows in shards, which are behind `ask` if they are in other processes.
+    ///
+    /// # Errors
+    /// As [`Fitted::update`]; [`Error::Source`].
+    pub fn update_in_shards(
+        &self,
+        rows: &dyn Dataset<f64>,
+        ask: Option<&dyn Ask>,
+        limits: Limits,
+        cancel: &Cancel,
+    ) -> Result<Self> {
+        self.updated(rows, ask, limits, cancel)
     }
 
     fn updated<F: Scalar>(
         &self,
-        rows: &dyn Rows<F>,
-        weights: Option<&[f64]>,
+        rows: &dyn Dataset<F>,
+        ask: Option<&dyn Ask>,
         limits: Limits,
         cancel: &Cancel,
     ) -> Result<Self> {
         let started = Instant::now();
+        let units = self.units_of(rows)?;
         let n_rows = self.n_rows + rows.n_rows();
         check_numbers("X_new", n_rows)?;
         let Named { name, parameters } = &self.specification.likelihood;
         let demands = likelihood::demands(name, parameters)?;
-        check_form(&self.specification, rows.csr().is_some())?;
-        let table = TableRows { rows, weights };
+        check_form(&self.specification, rows.is_sparse())?;
         // Variances show how far the rows lie from the origin. No parameter depends on the covariance any more.
         let needs = demands.sought.needs.min(Needs::Variances);
         let sought = Sought { needs, resolution: false, ..demands.sought };
         let allowed = self.specification.allowed()?;
         let missing = self.specification.missing;
-        let data = all_moments(&table, sought, &allowed, missing, cancel).map_err(of_new_rows)?;
+        let data = all_moments(rows, sought, &allowed, missing, cancel).map_err(of_new_rows)?;
         let seen = data.seen_through(&self.coordinates);
         let values = match (&self.specification.values, &seen.values) {
             (Some(earlier), Some(new)) => Some(Arc::new(earlier.with(new))),
@@ -91,14 +99,12 @@ impl Fitted {
         let fitted = Self { specification: Specification { values, ..self.specification.clone() }, ..self.clone() };
         let model = fitted.model::<F>()?;
         check_near(model.likelihood.as_ref(), &seen)?;
-        let off = strays(&RowUnits::all(rows, weights), &self.coordinates, cancel)?.columns;
+        let off = strays_of(rows, &self.coordinates, cancel)?;
         if !off.is_empty() {
             return Err(off_support("X_new", &off));
         }
-        let (source, coordinates) = (Box::new(whole(rows, weights)?), Arc::clone(&self.coordinates));
+        let (source, coordinates) = (rows.batches(Sharding::of(1, None))?, Arc::clone(&self.coordinates));
         let source = SeenBatches { source, coordinates, allowed: Some(allowed.clone()) };
-        let words = WordOptions { visits: self.documents, ..WordOptions::default() };
-        let units = UnitOptions::usual(&self.specification, words)?;
         let local = LocalOptions {
             sparsity: Sparsity::Limited(self.sparsity),
             margin: self.margin,
@@ -106,7 +112,19 @@ impl Fitted {
             bounds_memory: if limits.max_passes > 1 { BOUNDS_MEMORY } else { 1 },
             keep: Keep::Summary,
         };
-        let mut executor = InProcess::new(units.kind(), &model, &source, local, cancel.clone())?;
+        let mut executor: Box<dyn Executor + '_> = match ask {
+            None => Box::new(InProcess::new(units.kind(), &model, &source, local, cancel.clone())?),
+            Some(ask) => {
+                let setup = RunSetup {
+                    specification: fitted.specification.clone(),
+                    coordinates: Coordinates::clone(&self.coordinates),
+                    origin: self.origin.clone(),
+                    options: local,
+                    prints: data.prints.clone(),
+                };
+                Box::new(Remote::new(ask, vec![source.shards(0)], &setup)?)
+            }
+        };
         let mut edits = EditLog::with_components(self.summary.n_components());
         let mut earlier = self.summary.clone();
         earlier.ids = edits.components()?;
@@ -115,27 +133,51 @@ impl Fitted {
         let settings = Settings { local, units, max_passes: limits.max_passes, tol: limits.tol, ..Settings::default() };
         let identity = Identity::default();
         let fingerprint = data.fingerprint;
-        let data = &|| check_same(all_moments(&table, sought, &allowed, missing, cancel), fingerprint);
+        let data = &|| check_same(all_moments(rows, sought, &allowed, missing, cancel), fingerprint);
         let position = Position::first(Memo::beside(earlier, 1), edits, model.base.parameters.clone());
         let (model, identity) = (model.clone(), &identity);
         let engine = Engine { model, identity, settings: &settings, round: None, data, started };
-        let run = engine.run(&mut executor, position, &(), cancel)?;
+        let run = engine.run(executor.as_mut(), position, &(), cancel)?;
         if run.history.is_empty() {
             return Err(Error::Cancelled);
         }
-        let (passes, seconds) = (self.history.len(), self.history.last().map_or(0.0, |last| last.seconds));
-        let mut history = self.history.clone();
-        history.extend(run.history.into_iter().map(|mut record| {
-            record.index += passes;
-            record.seconds += seconds;
-            record
-        }));
+        let history = self.continued(run.history);
         let (summary, elbo, stop_reason) = (run.summary, run.elbo, run.stop_reason);
         let specification = fitted.specification.with_base(run.base);
         let places = run.classes.into_iter().flatten();
         let classes = places.filter_map(|place| self.classes.get(place as usize).copied()).collect();
         let changed = Self { specification, n_rows, classes, summary, elbo, history, stop_reason, ..self.clone() };
         Ok(Self { error: run.error, runner_up: None, ..changed })
+    }
+
+    /// The history with further passes.
+    fn continued(&self, further: Vec<Record>) -> Vec<Record> {
+        let (passes, seconds) = (self.history.len(), self.history.last().map_or(0.0, |last| last.seconds));
+        let mut history = self.history.clone();
+        history.extend(further.into_iter().map(|mut record| {
+            record.index += passes;
+            record.seconds += seconds;
+            record
+        }));
+        history
+    }
+
+    /// What the new rows are to a local step.
+    fn units_of<F: Scalar>(&self, rows: &dyn Dataset<F>) -> Result<UnitOptions> {
+        if self.elbo.is_nan() {
+            return Err(Error::not_supported(
+                "fit",
+                "an update of a fit whose elbo is nan",
+                "some of its rows have no responsibilities yet",
+                "a fit that has completed a pass",
+            ));
+        }
+        let words = WordOptions { visits: self.documents, ..WordOptions::default() };
+        let units = UnitOptions::usual(&self.specification, words)?;
+        if rows.has_shards() {
+            check_units_of_shards(&units)?;
+        }
+        Ok(units)
     }
 }
 

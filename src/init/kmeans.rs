@@ -36,14 +36,14 @@ fn sample_size(k: usize) -> usize {
 }
 
 /// At most 10000 rows of positive mass (50 per component if that is more), ascending.
-pub(super) fn sampled_rows<F: Scalar>(data: &dyn Dataset<F>, k: usize, generator: &mut Generator) -> Vec<u32> {
+pub(super) fn sampled_rows<F: Scalar>(data: &dyn Dataset<F>, k: usize, generator: &mut Generator) -> Vec<u64> {
     let (size, heavy) = (sample_size(k), with_mass(data));
     let n = heavy.as_ref().map_or(data.n_rows(), Vec::len);
-    let row = |index: usize| heavy.as_ref().map_or(index as u32, |rows| rows[index]);
+    let row = |index: usize| heavy.as_ref().map_or(index as u64, |rows| rows[index]);
     if n <= size {
         return (0..n).map(row).collect();
     }
-    let mut picked: Vec<u32> = rand::seq::index::sample(generator, n, size).iter().map(row).collect();
+    let mut picked: Vec<u64> = rand::seq::index::sample(generator, n, size).iter().map(row).collect();
     picked.sort_unstable();
     picked
 }

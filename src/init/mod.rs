@@ -272,16 +272,16 @@ impl<F: Scalar> Beginning<'_, F> {
 }
 
 /// `k` distinct rows, uniform among those with positive mass; some are repeated if there are fewer.
-fn distinct_rows<F: Scalar>(data: &dyn Dataset<F>, k: usize, generator: &mut Generator) -> Vec<u32> {
+fn distinct_rows<F: Scalar>(data: &dyn Dataset<F>, k: usize, generator: &mut Generator) -> Vec<u64> {
     let heavy = with_mass(data);
     let n = heavy.as_ref().map_or(data.n_rows(), Vec::len);
     let picked = rand::seq::index::sample(generator, n, k.min(n));
-    let rows: Vec<u32> = picked.iter().map(|i| heavy.as_ref().map_or(i as u32, |rows| rows[i])).collect();
+    let rows: Vec<u64> = picked.iter().map(|i| heavy.as_ref().map_or(i as u64, |rows| rows[i])).collect();
     rows.iter().copied().cycle().take(k).collect()
 }
 
 /// The rows with positive mass; `None` if rows have no weights, so that all have.
-fn with_mass<F: Scalar>(data: &dyn Dataset<F>) -> Option<Vec<u32>> {
+fn with_mass<F: Scalar>(data: &dyn Dataset<F>) -> Option<Vec<u64>> {
     let weights = data.weights()?;
-    Some((0..weights.len()).filter(|&row| weights[row] > 0.0).map(|row| row as u32).collect())
+    Some((0..weights.len()).filter(|&row| weights[row] > 0.0).map(|row| row as u64).collect())
 }

@@ -40,7 +40,7 @@ pub fn one_by_one<F: Scalar>(begin: &Beginning<'_, F>, generator: &mut Generator
     let order = permutation(begin.data.n_rows() as u32, generator);
     let add = |rows: &[u32], ids: &[ComponentId], assign: &dyn Assign<F>, total: &mut Summary| {
         let step = LocalStep { likelihood, ids, assign, keep: begin.keep, cancel: begin.cancel };
-        let mut rows = rows.to_vec();
+        let mut rows: Vec<u64> = rows.iter().map(|&row| row.into()).collect();
         rows.sort_unstable();
         total.add(&step.run(&begin.data.pick(&rows)?, None, &mut [])?.summary)
     };

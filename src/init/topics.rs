@@ -53,7 +53,7 @@ impl<F: Scalar> Beginning<'_, F> {
     }
 
     /// The sums of one document per topic.
-    fn of_seeds(&self, rows: &[u32]) -> Result<Summary> {
+    fn of_seeds(&self, rows: &[u64]) -> Result<Summary> {
         let mut picked = rows.to_vec();
         picked.sort_unstable();
         picked.dedup();
@@ -88,7 +88,7 @@ impl<F: Scalar> Beginning<'_, F> {
     }
 
     /// Returns the sums of one document for each of some topics.
-    fn of_seeds_of(&self, rows: &[u32], n_topics: usize) -> Result<Summary> {
+    fn of_seeds_of(&self, rows: &[u64], n_topics: usize) -> Result<Summary> {
         let ids = &self.ids[..rows.len().min(n_topics)];
         Beginning { ids, ..*self }.of_seeds(rows)
     }

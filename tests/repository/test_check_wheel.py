@@ -142,3 +142,7 @@ def test_links_of_a_linux_wheel_are_audited(tmp_path: Path) -> None:
     name = f"stickbreak-1.2.3-cp311-abi3-manylinux_2_17_{platform.machine()}.whl"
     found = complaints(tmp_path, sound_sdist(), sound_wheel(), name)
     assert any("auditwheel" in complaint for complaint in found), found
+
+
+def test_links_of_our_own_description_lead_outside() -> None:
+    assert check_wheel.LINK.findall((Path(__file__).parents[2] / "README.md").read_text()) == []

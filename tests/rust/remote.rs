@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use proptest::prelude::*;
 use stickbreak::data::{Collection, Dataset, DenseRows, RowUnits, Shards, TableRows};
 use stickbreak::error::{Error, Result};
-use stickbreak::executor::{Ask, Came, RequestPart, Worker, add_sums, add_visits, pick_rows, read_shard};
+use stickbreak::executor::{Ask, Came, ReadBranch, RequestPart, VisitBranch, Worker, add_sums, add_visits, pick_rows};
 use stickbreak::fit::{Cut, Job, Settings, fit};
 use stickbreak::fitted::Fitted;
 use stickbreak::init::Init;
@@ -93,9 +93,11 @@ impl Ask for Unreliable<'_> {
     fn visit(&self, shards: &[usize], parts: &[RequestPart; 4]) -> Result<Vec<u8>> {
         let mut guard = self.workers.lock().expect("no panic");
         let (generator, workers) = &mut *guard;
-        let mut order: Vec<u32> = (0..shards.len() as u32).collect();
+        // Neighbours that are one task.
+        let branches: Vec<&[usize]> = shards.chunks(1 << generator.pick(3)).collect();
+        let mut order: Vec<u32> = (0..branches.len() as u32).collect();
         generator.shuffle(&mut order);
-        let mut answers = vec![Vec::new(); shards.len()];
+        let mut answers = vec![Vec::new(); branches.len()];
         let [setup, rest @ ..] = parts;
         let came = rest.each_ref().map(|part| Came { key: part.key, bytes: &part.bytes });
         for place in order.into_iter().map(|place| place as usize) {
@@ -108,15 +110,23 @@ impl Ask for Unreliable<'_> {
                     Entry::Occupied(known) => known.into_mut(),
                     Entry::Vacant(new) => new.insert(Worker::new(&setup.bytes)?),
                 };
-                answers[place] = worker.visit(shards[place], &self.rows.shards[shards[place]], None, came)?;
+                let mut branch = VisitBranch::new(came)?;
+                for &shard in branches[place] {
+                    worker.visit(&mut branch, shard, &self.rows.shards[shard], None)?;
+                }
+                answers[place] = worker.finish(branch)?;
             }
         }
         self.sum(answers, |left, right| add_visits::<f64>(&parts[1].bytes, left, right))
     }
 
     fn read(&self, reading: &RequestPart) -> Result<Vec<u8>> {
-        let read = |shard: &DenseRows<'static, f64>| read_shard(shard, None, &reading.bytes);
-        let sums = self.rows.shards.iter().map(read).collect::<Result<_>>()?;
+        let read = |shards: &[DenseRows<'static, f64>]| {
+            let mut branch = ReadBranch::new(&reading.bytes)?;
+            shards.iter().try_for_each(|shard| branch.read(shard, None))?;
+            branch.finish()
+        };
+        let sums = self.rows.shards.chunks(1 << (self.n_workers % 3)).map(read).collect::<Result<_>>()?;
         self.sum(sums, |left, right| add_sums(&reading.bytes, left, right))
     }
 

@@ -98,8 +98,7 @@ impl<'py> FromPyObject<'_, 'py> for AnyData<'py> {
         let first = object.cast::<PyTuple>().ok().and_then(|parts| parts.iter().next());
         if first.is_some_and(|first| first.is_instance_of::<PyString>()) {
             if object.cast::<PyTuple>().is_ok_and(|parts| parts.len() > 3) {
-                let (dtype, n_columns, sizes, is_remote, object) = object.extract()?;
-                return Ok(Self::Shards(GivenShards { dtype, n_columns, sizes, is_remote, object }));
+                return Ok(Self::Shards(object.extract()?));
             }
             let (dtype, n_columns, start) = object.extract()?;
             return Ok(Self::Blocks(dtype, n_columns, start));

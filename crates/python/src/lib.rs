@@ -30,6 +30,7 @@ mod specification;
 mod state;
 mod summary;
 mod topics;
+mod updates;
 mod values;
 
 use numpy::{PyArray1, PyArrayMethods};
@@ -89,7 +90,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<density::DensityState>()?;
     module.add_class::<shards::ShardWorker>()?;
     module.add_class::<shards::Stop>()?;
-    module.add_function(wrap_pyfunction!(shards::read_shard, module)?)?;
+    module.add_function(wrap_pyfunction!(shards::read_shards, module)?)?;
     module.add_function(wrap_pyfunction!(shards::pick_rows, module)?)?;
     module.add_function(wrap_pyfunction!(shards::add_visits, module)?)?;
     module.add_function(wrap_pyfunction!(shards::add_sums, module)?)?;

@@ -2,13 +2,13 @@
 //! and what these processes do.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use numpy::{Element, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::{PyBytes, PyIterator, PyList};
 use stickbreak::data::{DenseRows, RowUnits, Rows, Shards};
-use stickbreak::executor::{Ask, Came, RequestPart, Worker};
+use stickbreak::executor::{Ask, Came, ReadBranch, RequestPart, VisitBranch, Worker};
 use stickbreak::parallel::{Cancel, with_threads};
 use stickbreak::simd::Scalar;
 use stickbreak::{Error, Result, executor};
@@ -26,6 +26,15 @@ pub struct GivenShards {
     pub sizes: Vec<usize>,
     pub is_remote: bool,
     pub object: Py<PyAny>,
+}
+
+impl<'py> FromPyObject<'_, 'py> for GivenShards {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let (dtype, n_columns, sizes, is_remote, object) = object.extract()?;
+        Ok(Self { dtype, n_columns, sizes, is_remote, object })
+    }
 }
 
 /// The shards during a fit.
@@ -139,7 +148,10 @@ impl Ask for PythonShards<'_> {
     }
 }
 
-/// Rows of a shard that a worker has.
+/// A shard that a worker has: its number, rows and weights.
+type GivenShard<'py> = (usize, AnyRows<'py>, Option<PyReadonlyArray1<'py, f64>>);
+
+/// Rows of a shard.
 macro_rules! with_dense {
     ($rows:expr, |$view:ident| $body:expr) => {
         match $rows {
@@ -195,37 +207,48 @@ impl ShardWorker {
         made.map(|worker| Self(Mutex::new(worker))).map_err(|error| to_python(&error))
     }
 
-    /// Return the visit of a shard; `parts` are keys and bytes of plan, globals and head.
-    #[pyo3(signature = (shard, rows, weights, parts, threads))]
+    /// Return the sum of the visits of shards that are a branch of the tree. `shards` are the number, the rows and the
+    /// weights of each, one after another; `parts` are keys and bytes of plan, globals and head.
+    #[pyo3(signature = (shards, parts, threads))]
     fn visit<'py>(
         &self,
         py: Python<'py>,
-        shard: usize,
-        rows: AnyRows<'py>,
-        weights: Option<PyReadonlyArray1<'py, f64>>,
+        shards: Bound<'py, PyIterator>,
         parts: [(u64, Bound<'py, PyBytes>); 3],
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let came = parts.each_ref().map(|(key, bytes)| Came { key: *key, bytes: bytes.as_bytes() });
-        let weights = self::weights(weights.as_ref())?;
-        let visit = with_dense!(&rows, |view| on_pool(py, threads, || self.visited(shard, &view, weights, came)))?;
-        Ok(bytes(py, visit))
+        let mut branch = VisitBranch::new(came).map_err(|error| to_python(&error))?;
+        for shard in shards {
+            let (shard, rows, weights): GivenShard<'_> = shard?.extract()?;
+            let weights = self::weights(weights.as_ref())?;
+            with_dense!(&rows, |view| on_pool(py, threads, || self.add(&mut branch, shard, &view, weights)))?;
+        }
+        let sum = on_pool(py, threads, || match &mut *self.worker() {
+            AnyWorker::Single(worker) => worker.finish(branch),
+            AnyWorker::Double(worker) => worker.finish(branch),
+        })?;
+        Ok(bytes(py, sum))
     }
 }
 
 impl ShardWorker {
-    fn visited<V: AnyView>(
+    /// Taken without the GIL, for which its holder may wait.
+    fn worker(&self) -> MutexGuard<'_, AnyWorker> {
+        // What a visit that failed has left behind is no more than what may be lost.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add<V: AnyView>(
         &self,
+        branch: &mut VisitBranch<'_>,
         shard: usize,
         view: &V,
         weights: Option<&[f64]>,
-        came: [Came<'_>; 3],
-    ) -> Result<Vec<u8>> {
-        // What a visit that failed has left behind is no more than what may be lost.
-        let mut worker = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match (&mut *worker, view.single(), view.double()) {
-            (AnyWorker::Single(worker), Some(rows), _) => worker.visit(shard, rows, weights, came),
-            (AnyWorker::Double(worker), _, Some(rows)) => worker.visit(shard, rows, weights, came),
+    ) -> Result<()> {
+        match (&mut *self.worker(), view.single(), view.double()) {
+            (AnyWorker::Single(worker), Some(rows), _) => worker.visit(branch, shard, rows, weights),
+            (AnyWorker::Double(worker), _, Some(rows)) => worker.visit(branch, shard, rows, weights),
             _ => Err(Error::Format { message: "rows of another type".to_owned() }),
         }
     }
@@ -254,19 +277,22 @@ impl AnyView for View<'_, f64> {
     }
 }
 
-/// Return the sums of a reading over the rows of a shard.
+/// Return the sum of a reading over shards that are a branch of the tree, given as to `ShardWorker.visit`.
 #[pyfunction]
-#[pyo3(signature = (rows, weights, reading, threads))]
-pub fn read_shard<'py>(
+#[pyo3(signature = (shards, reading, threads))]
+pub fn read_shards<'py>(
     py: Python<'py>,
-    rows: AnyRows<'py>,
-    weights: Option<PyReadonlyArray1<'py, f64>>,
+    shards: Bound<'py, PyIterator>,
     reading: &[u8],
     threads: Option<usize>,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let weights = self::weights(weights.as_ref())?;
-    let sums = with_dense!(&rows, |view| on_pool(py, threads, || executor::read_shard(&view, weights, reading)))?;
-    Ok(bytes(py, sums))
+    let mut branch = ReadBranch::new(reading).map_err(|error| to_python(&error))?;
+    for shard in shards {
+        let (_, rows, weights): GivenShard<'_> = shard?.extract()?;
+        let weights = self::weights(weights.as_ref())?;
+        with_dense!(&rows, |view| on_pool(py, threads, || branch.read(&view, weights)))?;
+    }
+    Ok(bytes(py, on_pool(py, threads, || branch.finish())?))
 }
 
 /// Return copies of listed rows of a shard.

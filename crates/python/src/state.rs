@@ -12,7 +12,7 @@ use stickbreak::local_step::Keep;
 use stickbreak::model::Objective;
 use stickbreak::process::Concentration;
 
-use crate::arrays::{AnyRows, at_least_one, table, vector, weights, with_rows};
+use crate::arrays::{AnyData, AnyRows, at_least_one, table, vector, weights, with_rows};
 use crate::coordinates::{basis, lost_columns, read_coordinates, write_coordinates};
 use crate::errors::to_python;
 use crate::estimated::{read_estimated, write_estimated};
@@ -23,6 +23,7 @@ use crate::run::{run_quietly, run_soon};
 use crate::specification::{GivenPair, read, read_parameters, specification, write, write_parameters};
 use crate::summary::{numbers, read_classes, read_summary, summary_to_dict, write_classes, write_tail};
 use crate::topics::{read_documents, write_documents};
+use crate::updates::updated;
 use crate::values::{read_values, write_values};
 
 /// A fitted mixture.
@@ -240,18 +241,14 @@ impl FitState {
     fn update(
         &self,
         py: Python<'_>,
-        rows: AnyRows<'_>,
+        rows: AnyData<'_>,
         weights: Option<PyReadonlyArray1<'_, f64>>,
         max_passes: usize,
         tol: f64,
         threads: Option<usize>,
     ) -> PyResult<Self> {
-        let weights = self::weights(weights.as_ref())?;
         let limits = Limits { max_passes, tol };
-        let fitted = with_rows!(&rows, |view| run_quietly(py, threads, |cancel| {
-            self.fitted.update(&view, weights, limits, cancel)
-        }))?;
-        Ok(Self { fitted })
+        Ok(Self { fitted: updated(py, &self.fitted, rows, self::weights(weights.as_ref())?, limits, threads)? })
     }
 
     fn predict<'py>(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from stickbreak.checks import describe, invalid_argument, invalid_type
 from stickbreak.errors import ConversionWarning, EmptyRowsWarning
 from stickbreak.io.compressed import check_values, compressed_rows, fitting_in_memory
-from stickbreak.io.frames import is_table
+from stickbreak.io.frames import hint_if_lazy, is_table
 
 _NUMBERS = "biuf"  # NumPy's kinds of real numbers, booleans included
 # Domains of likelihoods for which integers are no other numbers.
@@ -348,8 +348,8 @@ def numeric(value: object, argument: str, allowed: str) -> NDArray[Any]:
         if argument in ("data", "X", "X_new"):
             hint += ", or use Multinomial, Bernoulli, Poisson or NegativeBinomial, which take it as it is"
         raise invalid_type(argument, f"a sparse {type(value).__name__}", allowed, hint)
-    if _is_lazy(value):
-        raise invalid_type(argument, "a lazy table that holds no numbers yet", allowed, "call .collect() first")
+    if (lazy := hint_if_lazy(value)) is not None:
+        raise invalid_type(argument, "a lazy table that holds no numbers yet", allowed, lazy)
     check_times(value, argument, allowed)
     array = as_array(value, argument, allowed)
     if array.dtype.kind not in _NUMBERS:
@@ -465,11 +465,6 @@ def is_sparse(value: object) -> bool:
     """Return whether `value` is a sparse array or matrix of SciPy."""
     scipy_sparse = sys.modules.get("scipy.sparse")
     return scipy_sparse is not None and bool(scipy_sparse.issparse(value))
-
-
-def _is_lazy(value: object) -> bool:
-    polars = sys.modules.get("polars")
-    return polars is not None and isinstance(value, polars.LazyFrame)
 
 
 def _n(n_rows: int | None) -> str:

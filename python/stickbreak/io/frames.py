@@ -8,8 +8,8 @@ from stickbreak.errors import NotSupported
 
 # Tables whose columns are read as they are.
 _KNOWN = (("pandas", "DataFrame"), ("polars", "DataFrame"), ("pyarrow", "Table"), ("pyarrow", "RecordBatch"))
-# A lazy table is refused later, with what to do about it.
-_LAZY = (("polars", "LazyFrame"),)
+# Lazy tables, with what to do about them; they are refused later.
+_LAZY = {("polars", "LazyFrame"): "call .collect() first", ("dask.dataframe", "DataFrame"): "call .compute() first"}
 _ALLOWED = "an array, or a table of pandas, Polars or Arrow, or one that has __arrow_c_stream__ or __dataframe__"
 
 
@@ -22,6 +22,11 @@ def is_of(value: object, module: str, kind: str) -> bool:
 def is_table(value: object) -> bool:
     """Return whether a value is a table of pandas, Polars or Arrow that holds its rows."""
     return any(is_of(value, *kind) for kind in _KNOWN)
+
+
+def hint_if_lazy(value: object) -> str | None:
+    """Return how a lazy table is made one that holds its rows; None for other values."""
+    return next((hint for kind, hint in _LAZY.items() if is_of(value, *kind)), None)
 
 
 def is_only_stream(value: object) -> bool:
@@ -45,7 +50,7 @@ def understood(value: Any, argument: str) -> Any:
         found = f"{describe(value)} whose columns have names of {value.columns.nlevels} levels"
         hint = f"flatten them: {argument}.columns = ['_'.join(map(str, names)) for names in {argument}.columns]"
         raise invalid_type(argument, found, "a table whose columns have names of one level", hint)
-    if is_table(value) or any(is_of(value, *kind) for kind in _LAZY):
+    if is_table(value) or hint_if_lazy(value) is not None:
         return value
     # An array of one dimension may have the interface too.
     if not _has_names(value):

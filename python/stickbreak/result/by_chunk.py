@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stickbreak import _core, checks
-from stickbreak.io.shards import array_of_rows, is_array
+from stickbreak.shards.pieces import array_of_rows, check_alone, is_array
 
 
 def mapped(
@@ -18,24 +18,17 @@ def mapped(
 
     `width` is the number of columns of the result, if it has several. Data frames give a series or a data frame.
     """
-    _check_alone("exposure", exposure)
-    call = partial(_of_chunk, method, dtype, width, options)
+    check_alone("exposure", exposure)
+    call = partial(method, **options)
     if is_array(X):
+        X = array_of_rows(X, "X")
+        # Other columns and bad arguments are refused at once.
+        call(np.empty((0, X.shape[1])))
         chunks = (X.chunks[0],) if width is None else (X.chunks[0], (width,))
         drop = {"drop_axis": 1} if width is None else {}
         meta = np.empty((0,) * len(chunks), dtype=dtype)
-        return array_of_rows(X, "X").map_blocks(call, dtype=dtype, chunks=chunks, meta=meta, **drop)
+        return X.map_blocks(call, dtype=dtype, chunks=chunks, meta=meta, **drop)
     return X.map_partitions(partial(_of_partition, call), meta=_of_partition(call, X._meta))
-
-
-def _of_chunk(
-    method: Callable[..., Any], dtype: Any, width: int | None, options: dict[str, Any], chunk: Any
-) -> NDArray[Any]:
-    # Chunks may be empty, and so is what dask tries first.
-    if len(chunk) == 0:
-        return np.empty((0,) if width is None else (0, width), dtype=dtype)
-    found: NDArray[Any] = method(chunk, **options)
-    return found
 
 
 def _of_partition(call: Callable[[Any], NDArray[Any]], partition: Any) -> Any:
@@ -49,28 +42,22 @@ def bound(
     state: _core.FitState, evaluate: Callable[..., float], X: Any, sample_weight: object, exposure: object
 ) -> float:
     """Return the bound of the rows of a collection: what rows add, chunk by chunk, less what components cost once."""
-    _check_alone("exposure", exposure)
-    _check_alone("sample_weight", sample_weight)
+    check_alone("exposure", exposure)
+    check_alone("sample_weight", sample_weight)
     cost = _core.cost_of_components(state)
 
     def of_rows(chunk: Any) -> NDArray[np.float64]:
-        return np.array([evaluate(chunk) + cost if len(chunk) else 0.0])
+        return np.array([[evaluate(chunk) + cost if len(chunk) else 0.0, len(chunk)]])
 
     if is_array(X):
-        ones = (1,) * len(X.chunks[0])
-        sums = (
-            array_of_rows(X, "X")
-            .map_blocks(of_rows, dtype=float, chunks=(ones,), drop_axis=1, meta=np.empty(0))
-            .compute()
-        )
+        chunks = ((1,) * len(X.chunks[0]), (2,))
+        found = array_of_rows(X, "X").map_blocks(of_rows, dtype=float, chunks=chunks, meta=np.empty((0, 2))).compute()
     else:
         import pandas as pd
 
-        sums = X.map_partitions(lambda part: pd.Series(of_rows(part)), meta=pd.Series(dtype=float)).compute().to_numpy()
-    return float(sums.sum() - cost)
-
-
-def _check_alone(argument: str, value: object) -> None:
-    if value is not None:
-        reason = "its rows have no numbers"
-        raise checks.not_supported(argument, f"`{argument}` for a collection", reason, f"{argument}=None")
+        meta = pd.DataFrame(np.empty((0, 2)))
+        found = X.map_partitions(lambda part: pd.DataFrame(of_rows(part)), meta=meta).compute().to_numpy()
+    total, n_rows = found.sum(axis=0)
+    if n_rows == 0:
+        raise checks.invalid_argument("X", "a collection without rows", "a collection of at least one row")
+    return float(total - cost)

@@ -8,13 +8,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import checks
 from stickbreak.io import arrays, names
-from stickbreak.io.shards import is_collection
 from stickbreak.result import by_chunk, combining, comparing, display, responsibilities, support
 from stickbreak.result.densities import Densities
 from stickbreak.result.drawing import Drawing
 from stickbreak.result.imputing import Imputing
 from stickbreak.result.tables import Tabular
 from stickbreak.result.updating import Updating
+from stickbreak.shards.pieces import is_collection
 
 
 class Fit(Densities, Drawing, Imputing, Tabular, Updating):

@@ -11,11 +11,11 @@ from stickbreak.errors import NotSupported
 from stickbreak.io import arrays, names
 from stickbreak.io.cells import Level
 from stickbreak.io.levels import Levels, shown
-from stickbreak.io.shards import is_collection
 from stickbreak.model.counts import NegativeBinomial
 from stickbreak.model.likelihoods import Likelihood
 from stickbreak.result import by_chunk
 from stickbreak.result.fitted import Fitted
+from stickbreak.shards.pieces import is_collection
 
 _ROUNDING = 1e-9
 # Names of parameters in the table.

@@ -1,12 +1,17 @@
 """Further data for a fit."""
 
+from collections.abc import Callable
 from typing import Self
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import checks
+from stickbreak.errors import InvalidArgument
 from stickbreak.io import arrays, names
 from stickbreak.result.fitted import Fitted
+from stickbreak.shards.pieces import ShardedData, check_alone
+from stickbreak.shards.sharding import SHARD_ROWS, Sharding
 
 
 class Updating(Fitted):
@@ -21,6 +26,7 @@ class Updating(Fitted):
         max_passes: int = 1,
         tol: float = 1e-6,
         threads: int | None = None,
+        cluster: object = None,
     ) -> Self:
         r"""Return this fit with more data: the new rows become one more batch of a memoized fit.
 
@@ -35,7 +41,8 @@ class Updating(Fitted):
         Parameters
         ----------
         X_new : array_like of shape (n, D)
-            The new rows, at least one.
+            The new rows, at least one. An array or a data frame of dask, and with a `cluster` the path of Parquet
+            files, is visited in shards of 2**17 rows, as float64.
         sample_weight : array_like of shape (n,), optional
             Weights of the new rows, at least 0, not all zero.
         exposure : array_like of shape (n,), optional
@@ -47,6 +54,8 @@ class Updating(Fitted):
             Stop after a visit that gains less than this many nats per unit of the new weight. 0 never stops early.
         threads : int, optional
             The number of threads.
+        cluster : dask.distributed.Client or "here", optional
+            The workers that hold the new rows, as in `fit`.
 
         Returns
         -------
@@ -59,7 +68,10 @@ class Updating(Fitted):
             An argument is not as described; the new rows are too far from the old ones for float64; or some lie off
             `support`.
         NotSupported
-            The `elbo` of this fit is nan: some of its rows have no responsibilities yet.
+            The `elbo` of this fit is nan: some of its rows have no responsibilities yet; or an `exposure`, or levels of
+            columns, for a collection.
+        SourceError
+            A collection cannot be read, or changes between two readings, or its cluster is lost.
         NumericalError
             A computation left the range of floating-point numbers.
 
@@ -76,13 +88,39 @@ class Updating(Fitted):
         >>> len(later.history) - len(fit.history)
         1
         """
-        rows = self._rows(X_new, "X_new", minimum=1, exposure=exposure)
-        weights = arrays.sample_weights(sample_weight, rows.shape[0])
-        if self._state.missing == "marginalize":
-            weights = arrays.without_empty_rows(weights, arrays.rows_without_values(rows), "X_new")
         max_passes = checks.integer("max_passes", max_passes, minimum=1)
-        tol = checks.non_negative("tol", tol)
-        with names.naming(self.column_names):
-            state = self._state.update(rows, weights, max_passes, tol, checks.threads(threads))
+        tol, threads = checks.non_negative("tol", tol), checks.threads(threads)
+        shards = Sharding(cluster, SHARD_ROWS, threads, "X_new", "float64").of(X_new)
+        if shards is None:
+            rows = self._rows(X_new, "X_new", minimum=1, exposure=exposure)
+            weights = self._weights(sample_weight, rows.shape[0], lambda: arrays.rows_without_values(rows))
+            with names.naming(self.column_names):
+                state = self._state.update(rows, weights, max_passes, tol, threads)
+        else:
+            check_alone("exposure", exposure)
+            self._check_columns(shards.data)
+            weights = self._weights(sample_weight, shards.data.n_rows, shards.rows_without_values)
+            shards.weigh(weights)
+            try:
+                with names.naming(self.column_names):
+                    state = self._state.update(shards.for_core, weights, max_passes, tol, threads)
+            except InvalidArgument as error:
+                raise shards.located(error) from None
         remarks = tuple(advice for advice in self._remarks if advice.kind not in ("passes", "starts"))
         return type(self)(state, column_names=self.column_names, levels=self._levels, remarks=remarks)
+
+    def _weights(
+        self, sample_weight: ArrayLike | None, n_rows: int, empty: Callable[[], NDArray[np.bool_]]
+    ) -> NDArray[np.float64] | None:
+        weights = arrays.sample_weights(sample_weight, n_rows)
+        return arrays.without_empty_rows(weights, empty(), "X_new") if self._state.missing == "marginalize" else weights
+
+    def _check_columns(self, data: ShardedData) -> None:
+        """Refuse a collection of other columns than this fit has."""
+        if any(levels is not None for levels in self._levels):
+            reason = "the levels of its columns are not known"
+            raise checks.not_supported("X_new", "a collection with columns of levels", reason, "rows in memory")
+        data.check_names(self.column_names)
+        if data.n_columns != self._state.dimension:
+            allowed = f"a collection of {self._state.dimension} columns, as the fit had"
+            raise checks.invalid_argument("X_new", f"one of {data.n_columns}", allowed)

@@ -10,9 +10,9 @@ from stickbreak.io.requests import Settings
 from stickbreak.model.model import Model
 from stickbreak.run.moves import Birth, Move, Split
 from stickbreak.run.units import KdTree, Words, check_units, tree_of, words_of
+from stickbreak.shards.sharding import SHARD_ROWS
 
 MEBIBYTE = 1024 * 1024
-SHARD_ROWS = 2**17
 OBJECTIVES = ("variational", "map", "ml")
 
 

@@ -20,9 +20,8 @@ from stickbreak.result.fit import Fit
 from stickbreak.result.history import Record, StopReason
 from stickbreak.result.kinds import fit_of
 from stickbreak.result.topic_fit import TopicFit
-from stickbreak.run.algorithms import SHARD_ROWS, Algorithm, Full, Memoized, Stochastic
+from stickbreak.run.algorithms import Algorithm, Full, Memoized, Stochastic
 from stickbreak.run.checkpoints import Checkpoint, CheckpointFile
-from stickbreak.run.cluster import Cluster, Loaded, Sharding
 from stickbreak.run.converging import beaten, ran_out, warn_of
 from stickbreak.run.initialisation import start
 from stickbreak.run.moves import usual_moves
@@ -30,6 +29,8 @@ from stickbreak.run.observing import Observer
 from stickbreak.run.options import Data, FitOptions
 from stickbreak.run.progress import progress_bar
 from stickbreak.run.reading import Given, read
+from stickbreak.shards.cluster import Cluster
+from stickbreak.shards.sharding import SHARD_ROWS, Loaded, Sharding
 
 
 @overload
@@ -292,7 +293,7 @@ def run_fit(
             with rows.ending(), _errors_told(rows, model, file, observer):
                 if marginalizes:
                     weights = arrays.without_empty_rows(weights, rows.rows_without_values(), "data")
-                if isinstance(rows.source, Cluster) and weights is not None:
+                if isinstance(rows.source, Loaded | Cluster):
                     rows.source.weigh(weights)
                 state = _core.fit(
                     rows.for_core,
@@ -325,7 +326,7 @@ def _errors_told(rows: Given, model: Model, file: CheckpointFile | None, observe
         hint = model._hint_on_missing if error.argument == "data" else ""
         if hint and "its block" in (error.allowed or ""):  # only where missing values are taken
             hint = "make all columns of the block missing, or use Gaussian or DiagonalGaussian for it"
-        if isinstance(rows.source, Loaded) and error.argument == "data":
+        if isinstance(rows.source, Loaded | Cluster):
             error = rows.source.located(error)
         raise with_column(error, rows.names, hint) from None
     except CheckpointError as error:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from stickbreak import checks
 from stickbreak.errors import InvalidArgument
-from stickbreak.io import arrays, exposures, names, shards, streams
+from stickbreak.io import arrays, exposures, names, streams
 from stickbreak.io.levels import Levels, coded
 from stickbreak.model.counts import NegativeBinomial, Poisson
 from stickbreak.model.likelihoods import Likelihood
@@ -19,7 +19,9 @@ from stickbreak.model.model import Model
 from stickbreak.result import advising
 from stickbreak.result.fitted import Fitted
 from stickbreak.run.checkpoints import CheckpointFile
-from stickbreak.run.cluster import Cluster, Loaded, Sharding
+from stickbreak.shards.cluster import Cluster
+from stickbreak.shards.pieces import ShardSource
+from stickbreak.shards.sharding import Loaded, Sharding
 
 ModelT = TypeVar("ModelT", bound=Model)
 # The parameter that may be the position of a column.
@@ -48,7 +50,7 @@ class Given:
     likelihood: Likelihood
 
     @property
-    def for_core(self) -> arrays.Rows | arrays.BlockSource | shards.ShardSource:
+    def for_core(self) -> arrays.Rows | arrays.BlockSource | ShardSource:
         """The data in the form that the core reads."""
         return self.source.for_core if isinstance(self.source, streams.Stream | Loaded | Cluster) else self.source
 
@@ -97,10 +99,8 @@ class Given:
 
     def rows_without_values(self) -> NDArray[np.bool_]:
         """Return which rows are all NaN, shape (n,)."""
-        if isinstance(self.source, streams.Stream):
+        if isinstance(self.source, streams.Stream | Loaded | Cluster):
             return self.source.rows_without_values()
-        if isinstance(self.source, Loaded | Cluster):
-            return np.concatenate(self.source.rows_without_values())
         return arrays.rows_without_values(self.source)
 
 
@@ -146,10 +146,9 @@ def read(
 
 def _in_shards(source: Loaded | Cluster, model: Model, expected: names.Names | None, exposure: object) -> Given:
     data = source.data
-    if expected is not None and data.names is not None and data.names != expected:
-        found = f"a collection with the columns {names.shown(data.names)}"
-        raise checks.invalid_argument("data", found, f"one with the columns {names.shown(expected)}, in this order")
+    data.check_names(expected)
     if exposure is not None:
+        _check_takes_exposure(model.likelihood)
         reason = "its rows have no numbers"
         allowed = f"a column of the data, {type(model.likelihood).__name__}(exposure=...)"
         raise checks.not_supported("exposure", "an exposure for a collection", reason, allowed)

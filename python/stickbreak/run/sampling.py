@@ -24,7 +24,6 @@ from stickbreak.result.fit import Fit
 from stickbreak.result.trace import Trace
 from stickbreak.run.algorithms import Memoized
 from stickbreak.run.checkpoints import Checkpoint
-from stickbreak.run.cluster import Cluster, Loaded
 from stickbreak.run.converging import ran_out, warn_of
 from stickbreak.run.fitting import checked_callbacks, checkpoint_file
 from stickbreak.run.moves import usual_moves
@@ -32,6 +31,8 @@ from stickbreak.run.observing import Observer
 from stickbreak.run.progress import sweep_bar
 from stickbreak.run.reading import Given, on_missing, read
 from stickbreak.run.samplers import BlockedGibbs, CollapsedGibbs, Sampler, TreeGuided
+from stickbreak.shards.cluster import Cluster
+from stickbreak.shards.sharding import Loaded
 
 # A warning is given if a larger share of the sweeps reaches the last components.
 _OFTEN = 0.01

@@ -250,7 +250,7 @@ class ParquetFolder:
         paths = sorted(path.glob("*.parquet"))
         self.files = [ParquetRows(file, choice, may_miss=may_miss, has_words=has_words) for file in paths]
         if not self.files:
-            raise SourceError(f"{path}: there is no Parquet file in the folder")
+            raise SourceError(f"{path}: there is no Parquet file in the folder itself")
         self.names = self.files[0].names
         for file in self.files:
             if sorted(file.names) != sorted(self.names):

@@ -1,7 +1,7 @@
 """What workers of a cluster do for a fit. They keep nothing on which a result depends."""
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, TypeAlias, TypeVar
@@ -13,7 +13,7 @@ from stickbreak import _core
 from stickbreak.errors import InvalidArgument
 from stickbreak.io.arrays import rows_without_values
 from stickbreak.io.names import Names
-from stickbreak.io.shards import Piece, located
+from stickbreak.shards.pieces import GivenShard, Piece, loaded, located
 
 T = TypeVar("T")
 # Those of the rows of a shard.
@@ -52,6 +52,35 @@ class Task:
         return self.piece.rows(chunk, self.dtype, self.n_columns, self.names)
 
 
+class Branch:
+    """Shards that a task reads one after another, for a sum a branch of the tree.
+
+    Parameters
+    ----------
+    tasks : list of Task
+        The shards.
+    chunks : list
+        The chunk of each.
+    weights : list
+        The weights of the rows of each, or None.
+    """
+
+    def __init__(self, tasks: list[Task], chunks: list[Any], weights: list[Weights]) -> None:
+        self._shards = list(zip(tasks, chunks, weights, strict=True))
+        # The last shard that was read.
+        self.piece = tasks[0].piece
+
+    def __iter__(self) -> Iterator[GivenShard]:
+        """Yield number, rows and weights of each shard."""
+        number, read = -1, None
+        for task, chunk, weights in self._shards:
+            # Shards of a row group follow each other, and it is read as a whole.
+            if task.piece.chunk != number:
+                number, read = task.piece.chunk, loaded(chunk)
+            self.piece = task.piece
+            yield task.shard, task.rows(read), weights
+
+
 def _threads(task: Task) -> int | None:
     """Return the number of threads of a task: by default those of the worker that runs it."""
     if task.threads is not None:
@@ -74,11 +103,11 @@ def itself(value: T) -> T:
     return value
 
 
-def visit(task: Task, chunk: Any, weights: Weights, setup: Part, *parts: Part) -> bytes:
-    """Return the visit of a shard; the parts are plan, globals and head."""
-    worker = _worker(task.dtype, setup)
+def visit(tasks: list[Task], chunks: list[Any], weights: list[Weights], setup: Part, *parts: Part) -> bytes:
+    """Return the sum of the visits of a branch; the parts are plan, globals and head."""
+    worker = _worker(tasks[0].dtype, setup)
     requests = [(part.key, part.data) for part in parts]
-    return worker.visit(task.shard, task.rows(chunk), weights, requests, _threads(task))
+    return worker.visit(iter(Branch(tasks, chunks, weights)), requests, _threads(tasks[0]))
 
 
 def _worker(dtype: str, setup: Part) -> _core.ShardWorker:
@@ -91,50 +120,44 @@ def _worker(dtype: str, setup: Part) -> _core.ShardWorker:
         return worker
 
 
-def read(task: Task, chunk: Any, weights: Weights, reading: Part) -> bytes:
-    """Return the sums of a reading over a shard."""
+def read(tasks: list[Task], chunks: list[Any], weights: list[Weights], reading: Part) -> bytes:
+    """Return the sum of a reading over a branch."""
+    branch = Branch(tasks, chunks, weights)
     try:
-        return _core.read_shard(task.rows(chunk), weights, reading.data, _threads(task))
+        return _core.read_shards(iter(branch), reading.data, _threads(tasks[0]))
     except InvalidArgument as error:
         # The core counts rows from the first one of the shard.
-        raise located(error, task.piece) from None
+        raise located(error, branch.piece) from None
 
 
-def pick(task: Task, chunk: Any, weights: Weights, rows: list[int]) -> bytes:
-    """Return copies of rows of a shard."""
-    return _core.pick_rows(task.rows(chunk), weights, np.asarray(rows, dtype=np.uint32))
+def pick(tasks: list[Task], chunks: list[Any], weights: list[Weights], rows: list[list[int]]) -> list[bytes]:
+    """Return copies of rows of shards."""
+    shards = zip(Branch(tasks, chunks, weights), rows, strict=True)
+    return [_core.pick_rows(values, own, np.asarray(listed, dtype=np.uint32)) for (_, values, own), listed in shards]
 
 
 def empty(task: Task, chunk: Any) -> Any:
     """Return which rows of a shard are all NaN."""
-    return rows_without_values(task.rows(chunk))
+    return rows_without_values(task.rows(loaded(chunk)))
 
 
 def head(task: Task, chunk: Any, n: int) -> Any:
     """Return the first rows of a shard."""
-    return task.rows(chunk)[:n]
+    return task.rows(loaded(chunk))[:n]
 
 
-def summed(
-    work: Callable[..., bytes],
-    add: Callable[[bytes, bytes, Part], bytes],
-    by: Part,
-    tasks: list[Task],
-    chunks: list[Any],
-    weights: list[Weights],
-    *parts: Part,
-) -> bytes:
-    """Return the sum of what `work` returns for shards that are a branch of the tree."""
-    level = [work(*each, *parts) for each in zip(tasks, chunks, weights, strict=True)]
-    return tree_sum(level, lambda left, right: add(left, right, by))
-
-
-def tree_sum(level: list[T], add: Callable[[T, T], T]) -> T:
-    """Add up neighbours, level by level; what is left over goes up as it is."""
-    while len(level) > 1:
-        pairs = [level[place : place + 2] for place in range(0, len(level), 2)]
-        level = [add(*pair) if len(pair) > 1 else pair[0] for pair in pairs]
-    return level[0]
+def tree_sum(branches: Iterable[tuple[int, T]], add: Callable[[T, T], T]) -> T:
+    """Add up branches of a tree, given with their levels: neighbours first; what is left over goes up as it is."""
+    # The sums of what came so far, of falling levels.
+    partial: list[tuple[int, T]] = []
+    for level, branch in branches:
+        while partial and partial[-1][0] == level:
+            level, branch = level + 1, add(partial.pop()[1], branch)
+        partial.append((level, branch))
+    total = partial.pop()[1]
+    while partial:
+        total = add(partial.pop()[1], total)
+    return total
 
 
 def add_visits(left: bytes, right: bytes, by: Part) -> bytes:

@@ -19,9 +19,10 @@ import pytest
 
 import stickbreak as sb
 from cases import visible_bits
+from clients import Client, Future
 from stickbreak import _core
-from stickbreak.io.shards import sharded
-from stickbreak.run import cluster, tasks
+from stickbreak.shards import cluster, sharding, tasks
+from stickbreak.shards.pieces import RowGroup, sharded
 
 MODEL = sb.Mixture(likelihood=sb.Gaussian())
 MOVES = (sb.Birth(), sb.Merge(), sb.Delete())
@@ -39,67 +40,6 @@ X = rows()
 def fit(data: Any, *, shard_rows: int = 200, batches: int = 3, moves: Any = MOVES, **options: Any) -> sb.Fit:
     algorithm = sb.Memoized(batches=batches, shard_rows=shard_rows, moves=moves, max_passes=40)
     return sb.fit(MODEL, data, algorithm, **{"threads": 1, "progress": False} | options)
-
-
-class Client:
-    """A client whose tasks run at once, in this process, and are forgotten by turns."""
-
-    status, asynchronous = "running", False
-
-    def __init__(self, *, loses: Callable[[int], bool] = lambda _: False) -> None:
-        self._loses, self.n_tasks = loses, 0
-
-    def scheduler_info(self, n_workers: int = -1) -> dict[str, Any]:
-        return {"workers": {"here": {}}}
-
-    def run(self, function: Callable[[], Any]) -> dict[str, Any]:
-        return {"here": function()}
-
-    def submit(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        self.n_tasks += 1
-        if self._loses(self.n_tasks):
-            tasks._WORKERS.clear()
-        flat = [each for one in arguments for each in (one if isinstance(one, list) else [one])]
-        failed = next((each for each in flat if isinstance(each, Future) and each.error is not None), None)
-        if failed is not None:
-            return failed
-        values = [known(each) for each in arguments]
-        try:
-            return Future(function(*values))
-        except Exception as error:
-            return Future(error=error)
-
-    def scatter(self, value: Any, *, hash: bool) -> Any:
-        return Future(value)
-
-    def compute(self, delayed: Any) -> Any:
-        return [Future(each.compute()) for each in delayed] if isinstance(delayed, list) else Future(delayed.compute())
-
-    def cancel(self, futures: Any, *, force: bool) -> None:
-        pass
-
-    def gather(self) -> None:
-        pass
-
-
-def known(argument: Any) -> Any:
-    """An argument of a task with values in place of futures."""
-    if isinstance(argument, list):
-        return [known(each) for each in argument]
-    return argument.value if isinstance(argument, Future) else argument
-
-
-class Future:
-    def __init__(self, value: Any = None, error: Exception | None = None) -> None:
-        self.value, self.error = value, error
-
-    def release(self) -> None:
-        pass
-
-    def result(self, timeout: float | None = None) -> Any:
-        if self.error is not None:
-            raise self.error
-        return self.value
 
 
 def same(one: sb.Fit, other: sb.Fit) -> bool:
@@ -195,8 +135,8 @@ def test_batches_follow_from_the_number_of_rows() -> None:
 
     class Counting(Client):
         def submit(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-            if function is tasks.summed and arguments[0] is tasks.visit:
-                seen.extend(task.shard for task in arguments[3])
+            if function is tasks.visit:
+                seen.extend(task.shard for task in arguments[0])
             return super().submit(function, *arguments, **options)
 
     sb.fit(MODEL, as_array(), sb.Memoized(max_passes=1, shard_rows=1000), n_components=4, cluster=Counting())
@@ -209,6 +149,56 @@ def test_shards_are_cut_at_the_number_of_rows() -> None:
     assert found is not None
     assert found.sizes == [600, 400, 600, 600, 600, 200]
     assert {piece.name for piece in found.pieces} == {"chunk 0", "chunk 2"}
+
+
+class Placed(Client):
+    """Two workers; it notes the shards of each visit, and counts the tasks that read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.branches: list[list[int]] = []
+        self.n_reading = 0
+
+    def scheduler_info(self, n_workers: int = -1) -> dict[str, Any]:
+        return {"workers": {"one": {}, "two": {}}}
+
+    def submit(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        if function is tasks.visit:
+            self.branches.append([task.shard for task in arguments[0]])
+        self.n_reading += function in (tasks.head, tasks.pick, tasks.read, tasks.visit)
+        return super().submit(function, *arguments, **options)
+
+
+@pytest.mark.parametrize("chunk", [3000, 1100, 700])
+def test_a_task_takes_a_branch_of_one_chunk(chunk: int) -> None:
+    client, one = Placed(), {"batches": 1, "shard_rows": 50, "moves": (), "n_components": 4}
+    assert same(fit(as_array(chunk), cluster=client, **one), fit(as_array(chunk), **one))
+    n_shards, per_chunk = 0, []
+    for begin in range(0, N, chunk):
+        n_own = -(-(min(begin + chunk, N) - begin) // 50)
+        per_chunk += [begin // chunk] * n_own
+        n_shards += n_own
+    first = client.branches[: next(k for k, branch in enumerate(client.branches) if n_shards - 1 in branch) + 1]
+    assert [shard for branch in first for shard in branch] == list(range(n_shards))
+    for branch in first:
+        assert branch[0] % len(branch) == 0
+        assert len(branch) in (1, 2, 4)
+        assert len({per_chunk[shard] for shard in branch}) == 1
+    assert any(len(branch) == 4 for branch in first)
+
+
+def test_shards_of_a_row_group_read_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pq.write_table(pa.table(dict(zip("abc", X.T, strict=True))), tmp_path / "rows.parquet")
+    n_reads, read = [0], RowGroup.read
+
+    def counted(group: RowGroup) -> Any:
+        n_reads[0] += 1
+        return read(group)
+
+    monkeypatch.setattr(RowGroup, "read", counted)
+    client = Placed()
+    fit(tmp_path / "rows.parquet", cluster=client, batches=1, shard_rows=50, moves=(), n_components=4)
+    assert n_reads[0] == client.n_reading
 
 
 def bad_value() -> Any:
@@ -372,32 +362,11 @@ def test_a_local_cluster_has_the_same_bits_and_survives_its_workers() -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_bad_clients_are_refused() -> None:
     with running(1) as client:
-        checked = cluster.checked(client)
+        checked = sharding.checked(client)
         assert checked is client
     with pytest.raises(sb.InvalidArgument, match="closed") as raised:
         fit(as_array(), cluster=client)
     assert raised.value.argument == "cluster"
-
-
-def test_predictions_of_collections_are_those_of_their_rows() -> None:
-    found, frame = fit(as_array()), pd.DataFrame(X, index=np.arange(N) + 5)
-    table = dd.from_pandas(frame, chunksize=700)
-    for method in (found.predict, found.predict_proba, found.log_predictive, found.outlier_scores):
-        expected = method(X)
-        np.testing.assert_array_equal(method(as_array()).compute(), expected)
-        ours = method(table).compute()
-        np.testing.assert_array_equal(ours.to_numpy(), expected)
-        assert ours.index.equals(frame.index)
-    assert found.predict(as_array()).chunks[0] == as_array().chunks[0]
-
-
-def test_the_bound_of_a_collection_is_that_of_its_rows() -> None:
-    found = fit(as_array())
-    for data in (as_array(), da.from_array(X, chunks=((0, N), -1)), dd.from_pandas(pd.DataFrame(X), chunksize=700)):
-        assert found.evaluate(data) == pytest.approx(found.evaluate(X), rel=1e-12)
-    with pytest.raises(sb.NotSupported) as raised:
-        found.evaluate(as_array(), sample_weight=np.ones(N))
-    assert raised.value.argument == "sample_weight"
 
 
 KILLED = """
@@ -444,7 +413,7 @@ def test_a_lost_part_is_sent_again(lost: int) -> None:
             self.left = lost
 
         def submit(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-            if any(each is tasks.visit for each in arguments) and self.left:
+            if function is tasks.visit and self.left:
                 self.left -= 1
                 return Future(error=FutureCancelledError("visit", "lost dependencies"))
             return super().submit(function, *arguments, **options)
@@ -459,7 +428,7 @@ def test_a_request_that_is_always_lost_ends_the_fit() -> None:
 
     class Losing(Client):
         def submit(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-            if any(each is tasks.visit for each in arguments) and passes:
+            if function is tasks.visit and passes:
                 return Future(error=FutureCancelledError("visit", "lost dependencies"))
             return super().submit(function, *arguments, **options)
 
@@ -477,7 +446,7 @@ def test_a_cluster_without_workers_ends_the_fit(monkeypatch: pytest.MonkeyPatch)
 
     class Gone(Client):
         def submit(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-            if any(each is tasks.visit for each in arguments) and passes:
+            if function is tasks.visit and passes:
                 self.scheduler_info = lambda n_workers=-1: {"workers": {}}  # type: ignore[method-assign]
                 return Waiting()
             if any(isinstance(each, Waiting) for each in arguments):

@@ -24,6 +24,8 @@ from stickbreak.io.names import Names, shown
 # The form that the core reads: type, number of columns, rows of each shard, whether they are in other processes, and an
 # object that loads them or passes requests on.
 ShardSource: TypeAlias = tuple[str, int, list[int], bool, object]
+# A shard that a worker reads: its number, the rows and their weights.
+GivenShard: TypeAlias = tuple[int, DenseRows, NDArray[np.float64] | None]
 
 _ARRAY, _FRAME = ("dask.array", "Array"), ("dask.dataframe", "DataFrame")
 
@@ -63,9 +65,6 @@ class Piece:
         SourceError
             The chunk has other columns, or another number of rows, than it should have, or masked values.
         """
-        if isinstance(chunk, RowGroup):
-            with failing():
-                chunk = chunk.read()
         if len(chunk) != self.size:
             raise SourceError(f"{self.name} has {len(chunk)} rows, not {self.size}")
         if isinstance(chunk, np.ma.MaskedArray):
@@ -114,6 +113,20 @@ def failing() -> Iterator[None]:
         raise SourceError(f"the data source failed: {type(error).__name__}: {error}") from error
 
 
+def loaded(chunk: Any) -> Any:
+    """Return a chunk in memory: a row group is read.
+
+    Raises
+    ------
+    SourceError
+        Its file is missing or damaged.
+    """
+    if not isinstance(chunk, RowGroup):
+        return chunk
+    with failing():
+        return chunk.read()
+
+
 def located(error: InvalidArgument, piece: Piece) -> InvalidArgument:
     """Return an error about a row of a shard that names the row of its chunk."""
 
@@ -144,6 +157,8 @@ class ShardedData:
         Their names.
     shard_rows : int
         Maximum number of rows of a shard.
+    argument : str
+        What errors call the data.
 
     Raises
     ------
@@ -161,8 +176,9 @@ class ShardedData:
         n_columns: int,
         names: Names | None,
         shard_rows: int,
+        argument: str,
     ) -> None:
-        self.chunks = list(chunks)
+        self.chunks, self.argument = list(chunks), argument
         self.dtype = "float32" if dtype in (np.float32, np.float16) else "float64"
         if dtype.kind in "iub":
             say_converted(dtype, np.dtype(self.dtype))
@@ -173,13 +189,20 @@ class ShardedData:
             for begin in range(0, size, shard_rows)
         ]
         if not self.pieces:
-            raise checks.invalid_argument("data", "a collection without rows", "at least one row")
+            raise checks.invalid_argument(argument, "a collection without rows", "at least one row")
         if n_columns == 0:
-            raise checks.invalid_argument("data", "a collection without columns", "at least one column")
+            raise checks.invalid_argument(argument, "a collection without columns", "at least one column")
         if names is not None and len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             found = f"a collection with several columns {checks.quote(twice)}"
-            raise checks.invalid_argument("data", found, "columns of different names")
+            raise checks.invalid_argument(argument, found, "columns of different names")
+
+    def check_names(self, expected: Names | None) -> None:
+        """Refuse columns of other names than these, or in another order, if both have names."""
+        if expected is not None and self.names is not None and self.names != expected:
+            found, allowed = shown(self.names), shown(expected)
+            allowed = f"one with the columns {allowed}, in this order"
+            raise checks.invalid_argument(self.argument, f"a collection with the columns {found}", allowed)
 
     @property
     def sizes(self) -> list[int]:
@@ -223,7 +246,7 @@ class Loader:
             self._last = (-1, None)
             chunk = data.chunks[piece.chunk]
             with failing():
-                self._last = (piece.chunk, chunk.compute() if data.is_delayed else chunk.read())
+                self._last = (piece.chunk, chunk.compute() if data.is_delayed else loaded(chunk))
         self.piece = piece
         return piece.rows(self._last[1], data.dtype, data.n_columns, data.names)
 
@@ -250,15 +273,23 @@ def array_of_rows(data: Any, argument: str = "data") -> Any:
     return data
 
 
+def check_alone(argument: str, value: object) -> None:
+    """Refuse values of single rows beside a collection."""
+    if value is not None:
+        reason = "its rows have no numbers"
+        raise checks.not_supported(argument, f"`{argument}` for a collection", reason, f"{argument}=None")
+
+
 def is_collection(data: object) -> bool:
     """Return whether data are an array or a data frame of dask."""
     return is_of(data, *_ARRAY) or is_of(data, *_FRAME)
 
 
-def sharded(data: Any, shard_rows: int, compute: Any = None) -> ShardedData | None:
+def sharded(data: Any, shard_rows: int, compute: Any = None, argument: str = "data") -> ShardedData | None:
     """Return a collection of dask, or the path of Parquet files, in shards; None for other data.
 
-    `compute` computes the lengths of the partitions of a data frame; by default in this process.
+    `compute` computes the lengths of the partitions of a data frame; by default in this process. Errors call the data
+    `argument`.
 
     Raises
     ------
@@ -268,36 +299,46 @@ def sharded(data: Any, shard_rows: int, compute: Any = None) -> ShardedData | No
         A file is missing or damaged.
     """
     if is_of(data, *_ARRAY):
-        return _of_array(data, shard_rows)
+        return _of_array(data, shard_rows, argument)
     if is_of(data, *_FRAME):
-        return _of_frame(data, shard_rows, compute)
-    if isinstance(data, str | Path):
-        return _of_files(Path(data), shard_rows)
+        return _of_frame(data, shard_rows, compute, argument)
+    # An empty path would be this folder.
+    if isinstance(data, str | Path) and data != "":
+        return _of_files(Path(data), shard_rows, argument)
     return None
 
 
-def _of_array(data: Any, shard_rows: int) -> ShardedData:
-    array_of_rows(data)
+def _of_array(data: Any, shard_rows: int, argument: str) -> ShardedData:
+    array_of_rows(data, argument)
     if any(math.isnan(size) for size in data.chunks[0]):
-        allowed = "an array whose chunks have known sizes"
-        raise checks.invalid_argument("data", "of chunks of unknown sizes", allowed, "call data.compute_chunk_sizes()")
-    _check_kind(data.dtype, "an array")
+        allowed, hint = "an array whose chunks have known sizes", f"call {argument}.compute_chunk_sizes()"
+        raise checks.invalid_argument(argument, "of chunks of unknown sizes", allowed, hint)
+    _check_kind(data.dtype, argument)
     if isinstance(data._meta, np.ma.MaskedArray):
-        hint = 'data.map_blocks(numpy.ma.filled, numpy.nan), with missing="marginalize"'
-        raise checks.invalid_argument("data", "a masked array", "an array without a mask", hint)
+        hint = f'{argument}.map_blocks(numpy.ma.filled, numpy.nan), with missing="marginalize"'
+        raise checks.invalid_argument(argument, "a masked array", "an array without a mask", hint)
     chunks = list(data.to_delayed().ravel())
     names = [f"chunk {number}" for number in range(len(chunks))]
     return ShardedData(
-        chunks, data.chunks[0], names, dtype=data.dtype, n_columns=data.shape[1], names=None, shard_rows=shard_rows
+        chunks,
+        data.chunks[0],
+        names,
+        dtype=data.dtype,
+        n_columns=data.shape[1],
+        names=None,
+        shard_rows=shard_rows,
+        argument=argument,
     )
 
 
-def _of_frame(data: Any, shard_rows: int, compute: Any) -> ShardedData:
+def _of_frame(data: Any, shard_rows: int, compute: Any, argument: str) -> ShardedData:
     for name, dtype in data.dtypes.items():
         own = getattr(dtype, "numpy_dtype", dtype)
         if not isinstance(own, np.dtype) or own.kind not in "fiub":
             found = f"a column {checks.quote(str(name))} of type {dtype}"
-            raise checks.invalid_argument("data", found, "columns of real numbers", "choose others: data[[...]]")
+            raise checks.invalid_argument(
+                argument, found, "columns of real numbers", f"choose others: {argument}[[...]]"
+            )
     lengths = data.map_partitions(len, meta=("length", "i8"))
     with failing():
         sizes = [int(size) for size in (lengths.compute() if compute is None else compute(lengths))]
@@ -311,6 +352,7 @@ def _of_frame(data: Any, shard_rows: int, compute: Any) -> ShardedData:
         n_columns=len(columns),
         names=columns,
         shard_rows=shard_rows,
+        argument=argument,
     )
 
 
@@ -320,7 +362,7 @@ def _common(dtypes: Any) -> "np.dtype[Any]":
     return max(others, key=lambda dtype: dtype.kind in "iub") if others else np.dtype(np.float32)
 
 
-def _of_files(path: Path, shard_rows: int) -> ShardedData:
+def _of_files(path: Path, shard_rows: int, argument: str) -> ShardedData:
     from stickbreak.io.datafiles.parquet import row_groups
 
     groups = row_groups(path)
@@ -334,9 +376,10 @@ def _of_files(path: Path, shard_rows: int) -> ShardedData:
         n_columns=len(groups.columns),
         names=groups.columns,
         shard_rows=shard_rows,
+        argument=argument,
     )
 
 
-def _check_kind(dtype: Any, what: str) -> None:
+def _check_kind(dtype: Any, argument: str) -> None:
     if not isinstance(dtype, np.dtype) or dtype.kind not in "fiub" or dtype.itemsize > 8:
-        raise checks.invalid_argument("data", f"{what} of {dtype}", f"{what} of real numbers")
+        raise checks.invalid_argument(argument, f"an array of {dtype}", "an array of real numbers")

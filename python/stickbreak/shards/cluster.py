@@ -4,25 +4,21 @@ import contextlib
 import itertools
 import math
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
 from time import monotonic
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stickbreak import _core, checks
+from stickbreak import _core
 from stickbreak.errors import InvalidArgument, SourceError, StickbreakError
-from stickbreak.io.arrays import DenseRows, rows_without_values
-from stickbreak.io.shards import ShardedData, ShardSource, is_collection, located, sharded
-from stickbreak.run import tasks
+from stickbreak.io.arrays import DenseRows
+from stickbreak.shards import tasks
+from stickbreak.shards.pieces import ShardedData, ShardSource
 
-# The word for a fit of shards in this process.
-HERE = "here"
 # Number of rows that advice looks at.
-_FIRST_ROWS = 10_000
+FIRST_ROWS = 10_000
 # Maximum size of a part that travels with every task, bytes. A larger one travels once to each worker.
 _SMALL = 20_000
 # Tasks for each worker that a request has at least, if there are as many shards.
@@ -30,117 +26,12 @@ _TASKS = 4
 # How often a request is made before the fit gives up.
 _ATTEMPTS = 4
 # Seconds between two looks at whether to stop, and the number of these between two looks at whether there are workers.
-_POLL, _POLLS_A_LOOK = 0.1, 50
+_POLL, _POLLS_A_LOOK = 0.25, 20
 # Seconds without any worker after which the fit gives up.
 _PATIENCE = 300
 
 # A part of a request, as the core has it: name, key and bytes.
 Request = tuple[str, int, bytes]
-
-
-def checked(client: Any) -> Any:
-    """Return a client of a cluster that can run a fit.
-
-    Raises
-    ------
-    InvalidType
-        It is no client of dask.distributed.
-    InvalidArgument
-        It is closed, has no workers, or they have another version of this package, or not the instruction set that this
-        process uses.
-    """
-    allowed = 'a dask.distributed.Client, "here", or None'
-    has_all = all(hasattr(client, name) for name in ("submit", "gather", "scheduler_info", "run", "status"))
-    if isinstance(client, type) or not has_all:
-        raise checks.invalid_type("cluster", checks.describe(client), allowed)
-    if client.status != "running":
-        raise checks.invalid_argument("cluster", f"a client that is {client.status}", "a client that is running")
-    if client.asynchronous:
-        raise checks.invalid_argument("cluster", "an asynchronous client", "a client with asynchronous=False")
-    if not client.scheduler_info(n_workers=-1)["workers"]:
-        raise checks.invalid_argument("cluster", "a client without workers", "a client with at least one worker")
-    try:
-        found = client.run(tasks.about)
-    except Exception as error:
-        text = f"a client whose workers cannot import this package: {type(error).__name__}: {error}"
-        raise checks.invalid_argument("cluster", text, "workers with this version of stickbreak") from error
-    own = _core.__version__
-    for worker, (version, _) in found.items():
-        if version != own:
-            text = f"a client whose worker {worker} has version {version}"
-            raise checks.invalid_argument("cluster", text, f"workers with version {own}")
-    used = _core.instructions_in_use()
-    for worker, (_, sets) in found.items():
-        if used not in sets:
-            text = f"a client whose worker {worker} has the instruction sets {', '.join(sets)}"
-            hint = f"sb.force_instructions({sets[-1]!r}) makes this process use one that the worker has"
-            raise checks.invalid_argument("cluster", text, f"workers with {used}, which this process uses", hint)
-    return client
-
-
-@dataclass(frozen=True)
-class Sharding:
-    """Where the shards of collections go.
-
-    Parameters
-    ----------
-    cluster : object
-        The argument `cluster` of `fit`.
-    shard_rows : int
-        Maximum number of rows of a shard.
-    threads : int, optional
-        The number of threads of each visit.
-    """
-
-    cluster: object
-    shard_rows: int
-    threads: int | None
-
-    def of(self, data: object) -> "Loaded | Cluster | None":
-        """Return the shards of data; None for data without, which have no cluster.
-
-        Raises
-        ------
-        InvalidType, InvalidArgument
-            Data without shards with a cluster, or a cluster that cannot run a fit.
-        """
-        if self.cluster is None and not is_collection(data):
-            return None
-        is_here = self.cluster is None or (isinstance(self.cluster, str) and self.cluster == HERE)
-        client = None if is_here else checked(self.cluster)
-        compute = None if client is None else lambda delayed: client.compute(delayed).result()
-        found = sharded(data, self.shard_rows, compute)
-        if found is None:
-            allowed = "an array or a data frame of dask, or the path of Parquet files"
-            hint = "with cluster=None, other data are fitted in this process"
-            raise checks.invalid_type("data", f"{checks.describe(data)} with a cluster", allowed, hint)
-        return Loaded(found) if client is None else Cluster(client, found, self.threads)
-
-
-class Loaded:
-    """Shards that this process loads."""
-
-    def __init__(self, data: ShardedData) -> None:
-        self.data = data
-
-    @property
-    def for_core(self) -> ShardSource:
-        """What the core reads."""
-        return self.data.here()
-
-    def located(self, error: InvalidArgument) -> InvalidArgument:
-        """Return an error about a row of the last shard that names the row of its chunk."""
-        piece = self.data.loader.piece
-        return error if piece is None else located(error, piece)
-
-    def rows_without_values(self) -> list[NDArray[np.bool_]]:
-        """Return which rows are all NaN, for each shard."""
-        loader = self.data.loader
-        return [rows_without_values(loader.load(shard)) for shard in range(len(self.data.pieces))]
-
-    def head(self) -> DenseRows:
-        """Return the first rows."""
-        return self.data.loader.load(0)[:_FIRST_ROWS]
 
 
 class Cluster:
@@ -188,28 +79,31 @@ class Cluster:
 
             def ask() -> list[Any]:
                 chunk = self._chunks([0])[0]
-                return [self._client.submit(tasks.head, self._tasks[0], chunk, _FIRST_ROWS, pure=False)]
+                return [self._client.submit(tasks.head, self._tasks[0], chunk, FIRST_ROWS, pure=False)]
 
             self._first = self._insist(ask, None)[0]
         return self._first
 
-    def rows_without_values(self) -> list[NDArray[np.bool_]]:
-        """Return which rows are all NaN, for each shard."""
+    def located(self, error: InvalidArgument) -> InvalidArgument:
+        """Return an error about a row, which names the row of its chunk already."""
+        return error
+
+    def rows_without_values(self) -> NDArray[np.bool_]:
+        """Return which rows are all NaN."""
 
         def ask() -> list[Any]:
             chunks = self._chunks(range(len(self._tasks)))
             submit = self._client.submit
             return [submit(tasks.empty, *each, pure=False) for each in zip(self._tasks, chunks, strict=True)]
 
-        found: list[NDArray[np.bool_]] = self._insist(ask, None)
-        return found
+        return np.concatenate(self._insist(ask, None))
 
     def visit(self, shards: list[int], parts: list[Request], stop: _core.Stop | None) -> bytes:
         """Return the sum of the visits of shards."""
 
         def ask() -> Any:
             setup, plan, *others = [self._part(part) for part in parts]
-            return self._sum(tasks.visit, shards, [setup, plan, *others], partial(tasks.add_visits, by=plan))
+            return self._sum(tasks.visit, shards, [setup, plan, *others], tasks.add_visits, plan)
 
         answer: bytes = self._insist(ask, stop)
         return answer
@@ -219,7 +113,7 @@ class Cluster:
 
         def ask() -> Any:
             part = self._part(reading)
-            return self._sum(tasks.read, range(len(self._tasks)), [part], partial(tasks.add_sums, by=part))
+            return self._sum(tasks.read, range(len(self._tasks)), [part], tasks.add_sums, part)
 
         answer: bytes = self._insist(ask, stop)
         return answer
@@ -230,13 +124,18 @@ class Cluster:
         def ask() -> list[Any]:
             shards = [shard for shard, _ in rows]
             chunks, weights = self._chunks(shards), self._weights_of(shards)
-            return [
-                self._client.submit(tasks.pick, self._tasks[shard], chunk, own, list(each), pure=False)
-                for (shard, each), chunk, own in zip(rows, chunks, weights, strict=True)
-            ]
+            futures, end = [], 0
+            # A chunk is read once.
+            for _, run in itertools.groupby(shards, lambda shard: self.data.pieces[shard].chunk):
+                group = [self._tasks[shard] for shard in run]
+                own = slice(end, end + len(group))
+                lists = [list(each) for _, each in rows[own]]
+                futures.append(self._client.submit(tasks.pick, group, chunks[own], weights[own], lists, pure=False))
+                end = own.stop
+            return futures
 
-        answers: list[bytes] = self._insist(ask, stop)
-        return answers
+        answers: list[list[bytes]] = self._insist(ask, stop)
+        return list(itertools.chain.from_iterable(answers))
 
     def _chunks(self, shards: Sequence[int]) -> list[Any]:
         """Return the chunks of shards: row groups, or futures, which workers forget after their last use."""
@@ -247,31 +146,42 @@ class Cluster:
         futures = dict(zip(wanted, self._client.compute([self.data.chunks[number] for number in wanted]), strict=True))
         return [futures[number] for number in numbers]
 
-    def _sum(self, work: Callable[..., bytes], shards: Sequence[int], parts: list[Any], add: "partial[bytes]") -> Any:
-        """Return the future sum of what tasks return for shards.
+    def _sum(
+        self, work: Callable[..., bytes], shards: Sequence[int], parts: list[Any], add: Callable[..., bytes], by: Any
+    ) -> Any:
+        """Return the future sum of what tasks return for shards; `add` adds up two of these, `by` a part.
 
-        A task takes as many neighbours as leave some tasks to each worker, a power of two, so that they are a branch of
-        the tree of all shards. Neighbours are at the same worker in every pass, because one that has visited a shard
-        before is faster. Chunks of dask are one by one, where dask puts them.
+        Neighbours of Parquet files are at the same worker in every pass, because one that has visited a shard before is
+        faster. Dask decides where its chunks are.
         """
-        known = [] if self.data.is_delayed else self._addresses()
-        size = 1
-        while known and len(shards) >= 2 * size * _TASKS * len(known):
-            size *= 2
-        submit, add_up, by = self._client.submit, add.func, add.keywords["by"]
-        level, chunks = [], self._chunks(shards)
-        for begin in range(0, len(shards), size):
-            own = slice(begin, begin + size)
-            worker = known[begin * len(known) // len(shards) :][:1]
+        known = self._addresses()
+        submit, chunks, branches = self._client.submit, self._chunks(shards), []
+        for level, own in self._branches(shards, max(1, _TASKS * len(known))):
+            worker = [] if self.data.is_delayed else known[own.start * len(known) // len(shards) :][:1]
             place = {"workers": worker, "allow_other_workers": True} if worker else {}
             group = [self._tasks[shard] for shard in shards[own]]
             weights = self._weights_of(shards[own])
-            level.append(
-                submit(tasks.summed, work, add_up, by, group, chunks[own], weights, *parts, pure=False, **place)
-            )
-        return tasks.tree_sum(level, lambda left, right: submit(add_up, left, right, by, pure=False))
+            branches.append((level, submit(work, group, chunks[own], weights, *parts, pure=False, **place)))
+        return tasks.tree_sum(branches, lambda left, right: submit(add, left, right, by, pure=False))
 
-    def weigh(self, weights: NDArray[np.float64]) -> None:
+    def _branches(self, shards: Sequence[int], least: int) -> Iterator[tuple[int, slice]]:
+        """Yield what tasks take of shards: branches of their tree, each with its level.
+
+        They are as large as leaves `least` tasks, and of a single chunk of dask, which need not be at two workers then.
+        """
+        most = max(1, len(shards) // least).bit_length() - 1
+        begin = 0
+        for _, run in itertools.groupby(shards, lambda shard: self.data.is_delayed and self.data.pieces[shard].chunk):
+            end = begin + len(list(run))
+            while begin < end:
+                level = min(most, (end - begin).bit_length() - 1)
+                # A branch of 2^level shards begins at a multiple of 2^level.
+                while begin % (1 << level):
+                    level -= 1
+                yield level, slice(begin, begin + (1 << level))
+                begin += 1 << level
+
+    def weigh(self, weights: NDArray[np.float64] | None) -> None:
         """Give the rows these weights."""
         self._weights = weights
 
@@ -324,7 +234,7 @@ class Cluster:
             self.n_repeated += attempt > 0
             try:
                 answer = self._wait(ask(), stop)
-                self.n_bytes += len(answer) if isinstance(answer, bytes) else sum(map(len, answer))
+                self.n_bytes += _size(answer)
                 return answer
             except KilledWorker as error:
                 raise SourceError(f"a task ended the workers that ran it, one after another: {error}") from error
@@ -372,3 +282,8 @@ class Cluster:
         for future in waiting:
             future.release()
         return found if isinstance(futures, list) else found[0]
+
+
+def _size(answer: Any) -> int:
+    """Return the number of bytes of an answer."""
+    return sum(map(_size, answer)) if isinstance(answer, list) else memoryview(answer).nbytes

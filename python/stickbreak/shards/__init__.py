@@ -1,0 +1,1 @@
+"""Data in shards, and the workers of a cluster that hold them."""

@@ -1,0 +1,80 @@
+"""What a fit says of the rows of collections."""
+
+from typing import Any
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+
+import stickbreak as sb
+
+N, D = 1000, 3
+NAMES = ["a", "b", "c"]
+X = np.random.default_rng(3).normal(np.random.default_rng(0).normal(scale=8.0, size=(4, D))[np.arange(N) % 4])
+TABLE = pd.DataFrame(X, columns=NAMES, index=np.arange(N) + 5)
+
+
+@pytest.fixture(scope="module")
+def found() -> sb.Fit:
+    model = sb.Mixture(likelihood=sb.Gaussian())
+    return sb.fit(model, TABLE, sb.Full(max_passes=5), n_components=4, progress=False)
+
+
+def as_array(chunk: int = 300) -> Any:
+    return da.from_array(X, chunks=(chunk, -1))
+
+
+METHODS = ("predict", "predict_proba", "log_predictive", "outlier_scores")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_predictions_of_collections_are_those_of_their_rows(method: str, found: sb.Fit) -> None:
+    of_rows = getattr(found, method)
+    expected = of_rows(X)
+    np.testing.assert_array_equal(of_rows(as_array()).compute(), expected)
+    ours = of_rows(dd.from_pandas(TABLE, chunksize=300)).compute()
+    np.testing.assert_array_equal(ours.to_numpy(), expected)
+    assert ours.index.equals(TABLE.index)
+    empty = of_rows(da.from_array(X, chunks=((0, 300, 0, 700), -1)))
+    np.testing.assert_array_equal(empty.compute(), expected)
+    assert empty.chunks[0] == (0, 300, 0, 700)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_bad_collections_are_refused_before_they_are_computed(method: str, found: sb.Fit) -> None:
+    of_rows, table = getattr(found, method), dd.from_pandas(TABLE, chunksize=300)
+    with pytest.raises(sb.InvalidArgument, match="3 columns"):
+        of_rows(as_array()[:, :2])
+    with pytest.raises(sb.InvalidArgument, match="without 'c'"):
+        of_rows(table[["a", "b"]])
+    with pytest.raises(sb.InvalidArgument) as raised:
+        of_rows(as_array(), threads=-1)
+    assert raised.value.argument == "threads"
+
+
+def test_exposures_are_columns(found: sb.Fit) -> None:
+    with pytest.raises(sb.NotSupported) as raised:
+        found.predict(as_array(), exposure=np.ones(N))
+    assert raised.value.argument == "exposure"
+
+
+def test_columns_are_matched_by_name(found: sb.Fit) -> None:
+    turned = dd.from_pandas(TABLE[["c", "a", "b"]], chunksize=300)
+    np.testing.assert_array_equal(found.predict(turned).compute(), found.predict(TABLE))
+
+
+def test_the_bound_of_a_collection_is_that_of_its_rows(found: sb.Fit) -> None:
+    for data in (as_array(), da.from_array(X, chunks=((0, N), -1)), dd.from_pandas(TABLE, chunksize=300)):
+        assert found.evaluate(data) == pytest.approx(found.evaluate(X), rel=1e-12)
+    with pytest.raises(sb.NotSupported) as raised:
+        found.evaluate(as_array(), sample_weight=np.ones(N))
+    assert raised.value.argument == "sample_weight"
+    with pytest.raises(sb.InvalidArgument, match="without rows"):
+        found.evaluate(as_array()[:0])
+
+
+def test_other_methods_refuse_lazy_tables(found: sb.Fit) -> None:
+    with pytest.raises(sb.InvalidType, match=r"lazy.*\.compute\(\) first"):
+        found.combine(dd.from_pandas(TABLE, chunksize=300))
