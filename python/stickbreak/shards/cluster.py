@@ -120,19 +120,10 @@ class Cluster:
 
     def pick(self, rows: list[tuple[int, list[int]]], stop: _core.Stop | None) -> list[bytes]:
         """Return copies of rows of shards."""
+        shards, lists = [shard for shard, _ in rows], [list(each) for _, each in rows]
 
         def ask() -> list[Any]:
-            shards = [shard for shard, _ in rows]
-            chunks, weights = self._chunks(shards), self._weights_of(shards)
-            futures, end = [], 0
-            # A chunk is read once.
-            for _, run in itertools.groupby(shards, lambda shard: self.data.pieces[shard].chunk):
-                group = [self._tasks[shard] for shard in run]
-                own = slice(end, end + len(group))
-                lists = [list(each) for _, each in rows[own]]
-                futures.append(self._client.submit(tasks.pick, group, chunks[own], weights[own], lists, pure=False))
-                end = own.stop
-            return futures
+            return [future for _, future in self._submitted(tasks.pick, shards, lambda own: [lists[own]])]
 
         answers: list[list[bytes]] = self._insist(ask, stop)
         return list(itertools.chain.from_iterable(answers))
@@ -149,20 +140,25 @@ class Cluster:
     def _sum(
         self, work: Callable[..., bytes], shards: Sequence[int], parts: list[Any], add: Callable[..., bytes], by: Any
     ) -> Any:
-        """Return the future sum of what tasks return for shards; `add` adds up two of these, `by` a part.
+        """Return the future sum of what tasks return for shards; `add` adds up two of these, `by` a part."""
+        submit = self._client.submit
+        branches = self._submitted(work, shards, lambda _: parts)
+        return tasks.tree_sum(branches, lambda left, right: submit(add, left, right, by, pure=False))
+
+    def _submitted(
+        self, work: Callable[..., Any], shards: Sequence[int], others: Callable[[slice], list[Any]]
+    ) -> Iterator[tuple[int, Any]]:
+        """Yield levels and futures of tasks that do work for branches of shards; `others` are further arguments.
 
         Neighbours of Parquet files are at the same worker in every pass, because one that has visited a shard before is
         faster. Dask decides where its chunks are.
         """
-        known = self._addresses()
-        submit, chunks, branches = self._client.submit, self._chunks(shards), []
+        known, chunks = self._addresses(), self._chunks(shards)
         for level, own in self._branches(shards, max(1, _TASKS * len(known))):
             worker = [] if self.data.is_delayed else known[own.start * len(known) // len(shards) :][:1]
             place = {"workers": worker, "allow_other_workers": True} if worker else {}
-            group = [self._tasks[shard] for shard in shards[own]]
-            weights = self._weights_of(shards[own])
-            branches.append((level, submit(work, group, chunks[own], weights, *parts, pure=False, **place)))
-        return tasks.tree_sum(branches, lambda left, right: submit(add, left, right, by, pure=False))
+            group, weights = [self._tasks[shard] for shard in shards[own]], self._weights_of(shards[own])
+            yield level, self._client.submit(work, group, chunks[own], weights, *others(own), pure=False, **place)
 
     def _branches(self, shards: Sequence[int], least: int) -> Iterator[tuple[int, slice]]:
         """Yield what tasks take of shards: branches of their tree, each with its level.
