@@ -19,7 +19,7 @@ use crate::suffstats::Summary;
 use crate::visits::{Additive, Asked, Question};
 
 pub use in_process::InProcess;
-pub use remote::{Ask, Remote, RequestPart};
+pub use remote::{Ask, Remote, RemoteShards, RequestPart};
 pub use shard_visits::ShardVisits;
 pub use worker::{Came, ReadBranch, RunSetup, VisitBranch, Worker, add_sums, add_visits, pick_rows};
 

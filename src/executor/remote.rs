@@ -35,17 +35,6 @@ impl RequestPart {
 /// Passes requests to the workers that hold shards. What a worker has lost it asks for again: the answers are functions
 /// of rows and requests.
 pub trait Ask: Send + Sync {
-    /// Number of columns of every shard.
-    fn n_columns(&self) -> usize;
-
-    /// Number of rows of each shard.
-    fn sizes(&self) -> &[usize];
-
-    /// One weight per row of all shards, if any; workers have those of their rows.
-    fn weights(&self) -> Option<&[f64]> {
-        None
-    }
-
     /// Has shards visited by [`Worker::visit`](crate::executor::Worker::visit), some neighbours at a time, and returns
     /// the sum of their visits in the fixed tree by [`add_visits`](crate::executor::add_visits). The parts are setup,
     /// plan, globals and head.
@@ -69,17 +58,28 @@ pub trait Ask: Send + Sync {
 }
 
 /// Shards behind [`Ask`].
-impl<F: Scalar> Shards<F> for &dyn Ask {
+pub struct RemoteShards<'a> {
+    /// Passes requests to the workers that hold them.
+    pub ask: &'a dyn Ask,
+    /// Number of columns of every shard.
+    pub n_columns: usize,
+    /// Number of rows of each shard.
+    pub sizes: &'a [usize],
+    /// One weight per row of all shards, if any; workers have those of their rows.
+    pub weights: Option<&'a [f64]>,
+}
+
+impl<F: Scalar> Shards<F> for RemoteShards<'_> {
     fn n_columns(&self) -> usize {
-        (**self).n_columns()
+        self.n_columns
     }
 
     fn sizes(&self) -> &[usize] {
-        (**self).sizes()
+        self.sizes
     }
 
     fn weights(&self) -> Option<&[f64]> {
-        (**self).weights()
+        self.weights
     }
 
     fn load(&self, _shard: usize) -> Result<RowUnits<'_, F>> {
@@ -87,11 +87,11 @@ impl<F: Scalar> Shards<F> for &dyn Ask {
     }
 
     fn sum(&self, reading: &Reading, _cancel: &Cancel) -> Result<ReadSums> {
-        decoded(&self.read(&RequestPart::new("reading", encoded(reading)?))?)
+        decoded(&self.ask.read(&RequestPart::new("reading", encoded(reading)?))?)
     }
 
     fn pick(&self, rows: &[(usize, Vec<u32>)]) -> Result<Vec<Sample>> {
-        (**self).pick(rows)?.iter().map(|bytes| decoded(bytes)).collect()
+        self.ask.pick(rows)?.iter().map(|bytes| decoded(bytes)).collect()
     }
 }
 

@@ -8,7 +8,9 @@ use std::sync::Mutex;
 use proptest::prelude::*;
 use stickbreak::data::{Collection, Dataset, DenseRows, RowUnits, Shards, TableRows};
 use stickbreak::error::{Error, Result};
-use stickbreak::executor::{Ask, Came, ReadBranch, RequestPart, VisitBranch, Worker, add_sums, add_visits, pick_rows};
+use stickbreak::executor::{
+    Ask, Came, ReadBranch, RemoteShards, RequestPart, VisitBranch, Worker, add_sums, add_visits, pick_rows,
+};
 use stickbreak::fit::{Cut, Job, Settings, fit};
 use stickbreak::fitted::Fitted;
 use stickbreak::init::Init;
@@ -36,6 +38,11 @@ impl ShardedRows {
             rows
         };
         Self { shards: sizes.iter().map(shard).collect(), sizes: sizes.to_vec() }
+    }
+
+    /// The same in other hands.
+    fn behind<'a>(&'a self, ask: &'a dyn Ask) -> RemoteShards<'a> {
+        RemoteShards { ask, n_columns: D, sizes: &self.sizes, weights: None }
     }
 }
 
@@ -82,14 +89,6 @@ impl<'a> Unreliable<'a> {
 }
 
 impl Ask for Unreliable<'_> {
-    fn n_columns(&self) -> usize {
-        D
-    }
-
-    fn sizes(&self) -> &[usize] {
-        &self.rows.sizes
-    }
-
     fn visit(&self, shards: &[usize], parts: &[RequestPart; 4]) -> Result<Vec<u8>> {
         let mut guard = self.workers.lock().expect("no panic");
         let (generator, workers) = &mut *guard;
@@ -171,7 +170,7 @@ proptest! {
         let workers = Unreliable::new(&rows, n_workers, seed);
         let ask: &dyn Ask = &workers;
         let here = fitted(&Collection::new(&rows), None, n_batches, likelihood, seed);
-        let there = fitted(&Collection::<f64>::new(&ask), Some(ask), n_batches, likelihood, seed);
+        let there = fitted(&Collection::<f64>::new(&rows.behind(ask)), Some(ask), n_batches, likelihood, seed);
         prop_assert_eq!(shown(here), shown(there));
     }
 }
@@ -195,14 +194,6 @@ fn changed_rows_are_refused() {
     struct Changing<'a>(Unreliable<'a>, Unreliable<'a>);
 
     impl Ask for Changing<'_> {
-        fn n_columns(&self) -> usize {
-            D
-        }
-
-        fn sizes(&self) -> &[usize] {
-            self.0.sizes()
-        }
-
         fn visit(&self, shards: &[usize], parts: &[RequestPart; 4]) -> Result<Vec<u8>> {
             self.1.visit(shards, parts)
         }
@@ -224,7 +215,8 @@ fn changed_rows_are_refused() {
     let ask: &dyn Ask = &changing;
     let specification = Specification::new("Gaussian", "DirichletProcess");
     let settings = Settings { max_passes: 3, n_components: Some(2), ..Settings::default() };
-    let data = Collection::<f64>::new(&ask);
+    let shards = rows.behind(ask);
+    let data = Collection::<f64>::new(&shards);
     let (init, ask) = (Init::KmeansPlusPlus, Some(ask));
     let job = Job { specification: &specification, rows: &data, init: &init, settings: &settings, ask };
     let error = fit(&job, None, &(), &Cancel::default()).expect_err("another value");

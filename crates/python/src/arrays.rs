@@ -130,13 +130,13 @@ macro_rules! with_data {
             $crate::arrays::AnyData::Shards(given) => {
                 let is_single = given.dtype == "float32";
                 let shards = $crate::shards::PythonShards::new(given, $weights);
-                let (ask, $shards) = (shards.ask(), Some(&shards));
+                let (remote, $shards) = (shards.remote(), Some(&shards));
                 if is_single {
-                    let source: &dyn stickbreak::data::Shards<f32> = ask.as_ref().map_or(&shards, |ask| ask);
+                    let source: &dyn stickbreak::data::Shards<f32> = remote.as_ref().map_or(&shards, |remote| remote);
                     let $dataset = stickbreak::data::Collection::new(source);
                     $body
                 } else {
-                    let source: &dyn stickbreak::data::Shards<f64> = ask.as_ref().map_or(&shards, |ask| ask);
+                    let source: &dyn stickbreak::data::Shards<f64> = remote.as_ref().map_or(&shards, |remote| remote);
                     let $dataset = stickbreak::data::Collection::new(source);
                     $body
                 }

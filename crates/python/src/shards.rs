@@ -8,7 +8,7 @@ use numpy::{Element, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyIterator, PyList};
 use stickbreak::data::{DenseRows, RowUnits, Rows, Shards};
-use stickbreak::executor::{Ask, Came, ReadBranch, RequestPart, VisitBranch, Worker};
+use stickbreak::executor::{Ask, Came, ReadBranch, RemoteShards, RequestPart, VisitBranch, Worker};
 use stickbreak::parallel::{Cancel, with_threads};
 use stickbreak::simd::Scalar;
 use stickbreak::{Error, Result, executor};
@@ -60,6 +60,12 @@ impl<'a> PythonShards<'a> {
     /// Who passes requests on, if the shards are in other processes.
     pub fn ask(&self) -> Option<&dyn Ask> {
         self.given.is_remote.then_some(self as &dyn Ask)
+    }
+
+    /// The shards, if they are in other processes.
+    pub fn remote(&self) -> Option<RemoteShards<'_>> {
+        let GivenShards { n_columns, ref sizes, .. } = self.given;
+        self.ask().map(|ask| RemoteShards { ask, n_columns, sizes, weights: self.weights })
     }
 
     /// Ends requests when the work is cancelled.
@@ -119,18 +125,6 @@ fn sent<'py>(py: Python<'py>, part: &RequestPart) -> (&'static str, u64, Bound<'
 
 /// Passes requests to other processes through a Python object.
 impl Ask for PythonShards<'_> {
-    fn n_columns(&self) -> usize {
-        self.given.n_columns
-    }
-
-    fn sizes(&self) -> &[usize] {
-        &self.given.sizes
-    }
-
-    fn weights(&self) -> Option<&[f64]> {
-        self.weights
-    }
-
     fn visit(&self, shards: &[usize], parts: &[RequestPart; 4]) -> Result<Vec<u8>> {
         self.call(|object, stop| {
             let py = object.py();

@@ -26,11 +26,11 @@ pub fn updated(
         }),
         AnyData::Shards(shards) => {
             let shards = PythonShards::new(shards, weights);
-            let ask = shards.ask();
-            let source: &dyn Shards<f64> = ask.as_ref().map_or(&shards, |ask| ask);
+            let remote = shards.remote();
+            let source: &dyn Shards<f64> = remote.as_ref().map_or(&shards, |remote| remote);
             run_quietly(py, threads, |cancel| {
                 shards.follow(cancel);
-                fitted.update_in_shards(&Collection::new(source), ask, limits, cancel)
+                fitted.update_in_shards(&Collection::new(source), shards.ask(), limits, cancel)
             })
         }
         AnyData::Blocks(..) => Err(to_python(&Error::Format { message: "rows that are read in blocks".to_owned() })),
