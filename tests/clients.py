@@ -1,6 +1,7 @@
 """A client of a cluster whose workers are this process."""
 
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 from stickbreak.shards import tasks
@@ -28,11 +29,13 @@ class Client:
         failed = next((each for each in flat if isinstance(each, Future) and each.error is not None), None)
         if failed is not None:
             return failed
-        values = [known(each) for each in arguments]
         try:
-            return Future(function(*values))
+            return Future(self.done(function, *[known(each) for each in arguments]))
         except Exception as error:
             return Future(error=error)
+
+    def done(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        return function(*arguments)
 
     def scatter(self, value: Any, *, hash: bool) -> Any:
         return Future(value)
@@ -45,6 +48,17 @@ class Client:
 
     def gather(self) -> None:
         pass
+
+
+class Elsewhere(Client):
+    """Its tasks run in the processes of a pool, whichever is free."""
+
+    def __init__(self, pool: ProcessPoolExecutor) -> None:
+        super().__init__()
+        self._pool = pool
+
+    def done(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        return self._pool.submit(function, *arguments).result()
 
 
 def known(argument: Any) -> Any:

@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ import pytest
 
 import stickbreak as sb
 from cases import visible_bits
-from clients import Client, Future
+from clients import Client, Elsewhere, Future
 from stickbreak import _core
 from stickbreak.shards import cluster, sharding, tasks
 from stickbreak.shards.pieces import RowGroup, sharded
@@ -59,6 +61,13 @@ def test_a_fit_of_a_collection_finds_what_a_fit_of_its_rows_finds() -> None:
 @pytest.mark.parametrize("loses", [lambda _: False, lambda number: number % 5 == 0, lambda _: True])
 def test_workers_give_the_bits_of_one_process(loses: Callable[[int], bool]) -> None:
     assert same(fit(as_array(), cluster=Client(loses=loses)), fit(as_array()))
+
+
+def test_processes_give_the_bits_of_one() -> None:
+    weights = np.random.default_rng(1).uniform(size=N)
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        there = fit(as_array(), cluster=Elsewhere(pool), sample_weight=weights)
+    assert same(there, fit(as_array(), sample_weight=weights))
 
 
 @pytest.mark.parametrize("chunk", [1, 2])
