@@ -122,7 +122,7 @@ impl<F: Scalar> Engine<'_, F> {
                 }
                 Err(failure) => return position.rescued(failure),
             }
-            let record = match self.finish_pass(&mut position) {
+            let record = match self.finish_pass(&mut position, executor.n_batches()) {
                 Ok(record) => record,
                 Err(failure) => return position.rescued(failure),
             };
@@ -205,11 +205,11 @@ impl<F: Scalar> Engine<'_, F> {
     }
 
     /// Makes the moves of a pass whose visits have been made, re-estimates the base measure, and records the pass.
-    fn finish_pass(&mut self, position: &mut Position) -> Result<Record> {
+    fn finish_pass(&mut self, position: &mut Position, n_batches: usize) -> Result<Record> {
         self.reorder(position)?;
         let reports = self.move_on(position)?;
         let gain = self.raise_evidence(position);
-        self.record(position, reports, gain)
+        self.record(position, n_batches, reports, gain)
     }
 
     /// Judges what the visits of the pass found for moves.
@@ -445,7 +445,13 @@ impl<F: Scalar> Engine<'_, F> {
     }
 
     /// Records a pass. During a search the record tells of the best state, which is what the run would return.
-    fn record(&self, position: &mut Position, moves: Vec<Report>, base_measure_gain: f64) -> Result<Record> {
+    fn record(
+        &self,
+        position: &mut Position,
+        n_batches: usize,
+        moves: Vec<Report>,
+        base_measure_gain: f64,
+    ) -> Result<Record> {
         let elbo = self.bound(&position.memo)?;
         let objective = self.objective(position.memo.total(), elbo)?;
         position.add_objective(objective);
@@ -462,6 +468,7 @@ impl<F: Scalar> Engine<'_, F> {
             base_measure_gain,
             n_components,
             n_units: position.work.units,
+            n_batches,
             proposed: restarts.proposed + moves.iter().map(|report| report.proposed).sum::<usize>(),
             accepted: restarts.accepted + moves.iter().map(|report| report.accepted).sum::<usize>(),
             evaluated_share: position.work.evaluated as f64 / position.work.pairs as f64,

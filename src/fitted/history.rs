@@ -22,6 +22,8 @@ pub struct Record {
     /// Number of units of the pass: rows, nodes that stand for many rows, or, in topic models, distinct words of
     /// documents.
     pub n_units: usize,
+    /// Number of batches.
+    pub n_batches: usize,
     /// Number of moves proposed.
     pub proposed: usize,
     /// Number of moves accepted.

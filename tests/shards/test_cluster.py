@@ -148,7 +148,10 @@ def test_batches_follow_from_the_number_of_rows() -> None:
                 seen.extend(task.shard for task in arguments[0])
             return super().submit(function, *arguments, **options)
 
-    sb.fit(MODEL, as_array(), sb.Memoized(max_passes=1, shard_rows=1000), n_components=4, cluster=Counting())
+    algorithm = sb.Memoized(max_passes=1, shard_rows=1000)
+    found = sb.fit(MODEL, as_array(), algorithm, n_components=4, cluster=Counting())
+    assert [record.n_batches for record in found.history] == [1]
+    assert {record.n_batches for record in fit(as_array()).history} == {3}
     # One batch, of all shards in order: chunks of 700 rows are not cut.
     assert seen == list(range(5))
 

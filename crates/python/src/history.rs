@@ -17,6 +17,7 @@ pub fn record_to_dict<'py>(py: Python<'py>, record: &Record) -> PyResult<Bound<'
     dict.set_item("base_measure_gain", record.base_measure_gain)?;
     dict.set_item("n_components", record.n_components)?;
     dict.set_item("n_units", record.n_units)?;
+    dict.set_item("n_batches", record.n_batches)?;
     dict.set_item("proposed", record.proposed)?;
     dict.set_item("accepted", record.accepted)?;
     dict.set_item("evaluated_share", record.evaluated_share)?;
@@ -76,6 +77,7 @@ pub fn record_from_dict(dict: &Bound<'_, PyDict>) -> PyResult<Record> {
         n_components: field(dict, "n_components")?,
         // Files of earlier versions have none.
         n_units: optional(dict, "n_units")?.unwrap_or(0),
+        n_batches: optional(dict, "n_batches")?.unwrap_or(0),
         proposed: field(dict, "proposed")?,
         accepted: field(dict, "accepted")?,
         evaluated_share: field(dict, "evaluated_share")?,

@@ -88,6 +88,8 @@ class Record:
     n_units : int
         Number of units that the pass visited: rows, nodes of trees (`KdTree`), which stand for many rows, or, for topic
         models, distinct words of documents. 0 in files of earlier versions.
+    n_batches : int
+        Number of batches of the pass. 0 in files of earlier versions.
     proposed : int
         Number of moves proposed.
     accepted : int
@@ -116,6 +118,7 @@ class Record:
     base_measure_gain: float
     n_components: int
     n_units: int
+    n_batches: int
     proposed: int
     accepted: int
     evaluated_share: float
