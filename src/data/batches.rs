@@ -185,6 +185,14 @@ const PRINTED_TOGETHER: usize = 256;
 pub(super) struct Prints(Mutex<Vec<Option<u64>>>);
 
 impl Prints {
+    /// Notes the fingerprints of all pieces, unless those of some are known.
+    pub(super) fn begin(&self, prints: &[u64]) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.is_empty() {
+            known.extend(prints.iter().copied().map(Some));
+        }
+    }
+
     /// Whether a piece has the same fingerprint as when it was first read.
     pub(super) fn agree(&self, piece: usize, print: u64) -> bool {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -197,6 +205,11 @@ impl Prints {
 /// Error message if a batch, or a piece of it, differs from its first reading.
 pub(crate) const OTHER_VALUES: &str =
     "it has other values than when it was read first; every reading must bring the same rows";
+
+/// The error for a shard that differs from its first reading.
+pub(crate) fn changed_shard(batch: Option<usize>, shard: usize) -> Error {
+    Error::Source { batch, message: OTHER_VALUES.replacen("it", &format!("shard {shard}"), 1) }
+}
 
 /// The fingerprint of the values of a batch.
 fn print_of<F: Real>(units: &RowUnits<'_, F>) -> u64 {

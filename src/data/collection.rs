@@ -2,7 +2,7 @@
 //! and added up in a fixed tree, so they have the same bits wherever the shards are.
 
 use crate::data::{
-    BatchSource, Dataset, DenseRows, OTHER_VALUES, Prints, ReadSums, Reading, RowUnits, Sample, Sharding, batch_range,
+    BatchSource, Dataset, DenseRows, Prints, ReadSums, Reading, RowUnits, Sample, Sharding, batch_range, changed_shard,
     print_of_rows,
 };
 use crate::error::{Error, Result};
@@ -75,7 +75,7 @@ pub struct Collection<'a, F: Real> {
     shards: &'a dyn Shards<F>,
     /// The first row of each shard, and the number of all rows.
     starts: Vec<usize>,
-    /// Fingerprints of the shards that were loaded here.
+    /// Fingerprints of the shards at the first reading.
     prints: Prints,
 }
 
@@ -119,7 +119,11 @@ impl<F: Real> Dataset<F> for Collection<'_, F> {
         let mut row = vec![F::ZERO; self.n_columns()];
         sample.read(0..1, &vec![F::ZERO; self.n_columns()], &mut row);
         let pivot = row.iter().map(|value| if value.to_f64().is_finite() { value.to_f64() } else { 0.0 }).collect();
-        self.shards.sum(&Reading::First(first.clone().about(pivot)), cancel)
+        let sums = self.shards.sum(&Reading::First(first.clone().about(pivot)), cancel)?;
+        if let ReadSums::First(sums) = &sums {
+            self.prints.begin(&sums.prints);
+        }
+        Ok(sums)
     }
 
     fn pick(&self, rows: &[u64]) -> Result<RowUnits<'_, F>> {
@@ -193,11 +197,10 @@ impl<F: Real> BatchSource<F> for CollectionBatches<'_, F> {
 
     fn load(&self, shard: usize) -> Result<RowUnits<'_, F>> {
         let units = self.collection.shards.load(shard)?;
-        let batch = || self.batches.iter().position(|shards| shards.contains(&shard));
         if self.collection.prints.agree(shard, print_of_rows(&units, &Cancel::default())?) {
             Ok(units)
         } else {
-            Err(Error::Source { batch: batch(), message: OTHER_VALUES.to_owned() })
+            Err(changed_shard(self.batches.iter().position(|shards| shards.contains(&shard)), shard))
         }
     }
 

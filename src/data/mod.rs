@@ -25,8 +25,8 @@ mod stream;
 mod tree;
 mod typical;
 
-pub(crate) use batches::OTHER_VALUES;
 pub use batches::{ArrayBatches, BatchSource, CallbackBatches, Sharding, whole};
+pub(crate) use batches::{OTHER_VALUES, changed_shard};
 use batches::{Prints, ShardRanges, batch_range, print_of_values, row_count};
 pub use collection::{Collection, Shards, sample_of_shard, sums_of_shard};
 pub use coordinates::{Coordinates, Dependent, Freedom};

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::component::EditLog;
 use crate::data::{
-    BatchSource, Coordinates, OTHER_VALUES, ReadSums, Reading, RowUnits, Rows, SeenBatches, print_of_rows,
-    sample_of_shard, sums_of_shard,
+    BatchSource, Coordinates, OTHER_VALUES, ReadSums, Reading, RowUnits, Rows, SeenBatches, changed_shard,
+    print_of_rows, sample_of_shard, sums_of_shard,
 };
 use crate::error::{Error, Result};
 use crate::executor::{ShardVisits, Visit};
@@ -169,7 +169,7 @@ impl<F: Scalar> Worker<F> {
         let units = RowUnits::all(rows, weights);
         let print = *self.prints.get(shard).ok_or_else(|| format_error("a shard beyond the last"))?;
         if print_of_rows(&units, &Cancel::default())? != print {
-            return Err(Error::Source { batch: Some(*batch), message: OTHER_VALUES.to_owned() });
+            return Err(changed_shard(Some(*batch), shard));
         }
         let source = Box::new(OneShard { shard, units });
         let source = SeenBatches { source, coordinates: Arc::clone(&self.coordinates), allowed: None };

@@ -33,6 +33,9 @@ impl<F: Scalar> Job<'_, F> {
             }
             _ => {}
         }
+        if self.rows.has_shards() {
+            self.check_shards()?;
+        }
         if !self.rows.can_seek() {
             let (reason, allowed) = ("the rows of a block have no numbers", "an array, a memory map, or labels=None");
             return refuse("labels of data that are read in blocks", reason, allowed);

@@ -114,12 +114,13 @@ impl<F: Scalar> Round<'_, F> {
 
     /// Keeps only the rows from which the next parts can be made, assigned to the current components.
     fn keep_bags(&self, state: &mut MoveState, total: &Summary, owner: &BTreeMap<ComponentId, ComponentId>) {
-        let found = std::mem::take(&mut state.found);
-        state.plan = Plan::default();
+        let (found, plan) = (std::mem::take(&mut state.found), std::mem::take(&mut state.plan));
         let max_rows = self.subsample().max_rows;
         for (id, bag) in found.bags {
             let id = owner.get(&id).copied().unwrap_or(id);
             if position(&total.ids, id).is_ok() {
+                // Which further rows visits copied depends on what they knew of other visits.
+                let bag = bag.smallest(plan.max_rows()).into_owned();
                 state.found.bags.entry(id).or_default().merge(bag, max_rows);
             }
         }

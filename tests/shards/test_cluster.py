@@ -70,6 +70,19 @@ def test_processes_give_the_bits_of_one() -> None:
     assert same(there, fit(as_array(), sample_weight=weights))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("chunk", [25_000, 100_000])
+def test_bits_are_the_same_with_many_components(chunk: int) -> None:
+    """Then fewer rows of each are copied for births than their sample has."""
+    rng = np.random.default_rng(0)
+    many = rng.normal(rng.uniform(-100.0, 100.0, (100, 2))[rng.integers(100, size=100_000)])
+    data = da.from_array(many, chunks=(chunk, -1))
+    algorithm = sb.Memoized(batches=1, moves=MOVES, max_passes=4, shard_rows=30_000)
+    there, here = (sb.fit(MODEL, data, algorithm, cluster=where, progress=False) for where in (Client(), "here"))
+    assert here.n_components > 80
+    assert visible_bits(there, many[:200]) == visible_bits(here, many[:200])
+
+
 @pytest.mark.parametrize("chunk", [1, 2])
 def test_bits_depend_on_shards_alone(chunk: int) -> None:
     """Chunks that are cut at the same rows are the same shards."""
@@ -361,6 +374,11 @@ def test_a_local_cluster_has_the_same_bits_and_survives_its_workers() -> None:
     expected = fit(as_array())
     with running(2) as client:
         assert same(fit(as_array(), cluster=client), expected)
+        weights = np.random.default_rng(1).uniform(size=N)
+        there, here = (fit(as_array(), sample_weight=weights, cluster=where) for where in (client, "here"))
+        assert same(there, here)
+        there, here = (expected.update(as_array(), sample_weight=weights, cluster=where) for where in (client, "here"))
+        assert same(there, here)
 
         def kill(record: sb.Record) -> None:
             if record.index < 5:

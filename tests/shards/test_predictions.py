@@ -75,6 +75,29 @@ def test_the_bound_of_a_collection_is_that_of_its_rows(found: sb.Fit) -> None:
         found.evaluate(as_array()[:0])
 
 
+@pytest.mark.parametrize("method", [*METHODS, "evaluate"])
+def test_errors_name_the_chunk(method: str, found: sb.Fit) -> None:
+    spoilt = TABLE.copy()
+    spoilt.iloc[701, 1] = np.nan
+    of_rows = getattr(found, method)
+
+    def computed(data: Any) -> Any:
+        values = of_rows(data)
+        return values if method == "evaluate" else values.compute()
+
+    with pytest.raises(sb.InvalidArgument, match=r"row 101 of chunk 2, column 'b'"):
+        computed(da.from_array(spoilt.to_numpy(), chunks=(300, -1)))
+    with pytest.raises(sb.InvalidArgument, match=r"row 101 of partition 2, column 'b'"):
+        computed(dd.from_pandas(spoilt, chunksize=300))
+
+
+def test_what_the_data_raise_is_told(found: sb.Fit) -> None:
+    with pytest.raises(sb.SourceError, match="ZeroDivisionError"):
+        found.evaluate(as_array().map_blocks(lambda x: x / 0 if x.size == 1 else 1 // 0, meta=np.empty((0, 3))))
+    with pytest.raises(sb.InvalidArgument, match="array of shape"):
+        found.evaluate(as_array().sum())
+
+
 def test_other_methods_refuse_lazy_tables(found: sb.Fit) -> None:
     with pytest.raises(sb.InvalidType, match=r"lazy.*\.compute\(\) first"):
         found.combine(dd.from_pandas(TABLE, chunksize=300))

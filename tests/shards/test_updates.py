@@ -1,5 +1,6 @@
 """Updates of fits by collections: the bits of rows in memory, wherever the shards are."""
 
+from decimal import Decimal
 from typing import Any
 
 import dask.array as da
@@ -14,6 +15,7 @@ import stickbreak as sb
 from cases import visible_bits
 from clients import Client
 from stickbreak.result import updating
+from stickbreak.shards import tasks
 
 D = 3
 MODEL = sb.Mixture(likelihood=sb.Gaussian())
@@ -74,8 +76,54 @@ def test_tables_need_the_columns_of_the_fit(tmp_path: Any) -> None:
     assert same(fit.update(dd.from_pandas(table, npartitions=1)), expected)
     pq.write_table(pa.Table.from_pandas(table, preserve_index=False), tmp_path / "rows.parquet")
     assert same(fit.update(tmp_path / "rows.parquet", cluster="here"), expected)
-    with pytest.raises(sb.InvalidArgument, match=r"X_new.*'a', 'b', 'c', in this order"):
-        fit.update(dd.from_pandas(table[["c", "b", "a"]], npartitions=2))
+    turned = table[["c", "b", "a"]]
+    pq.write_table(pa.Table.from_pandas(turned, preserve_index=False), tmp_path / "turned.parquet")
+    for where in ("here", Client()):
+        assert same(fit.update(dd.from_pandas(turned, npartitions=1), cluster=where), expected)
+        assert same(fit.update(tmp_path / "turned.parquet", cluster=where), expected)
+        with pytest.raises(sb.InvalidArgument, match=r"X_new.*without 'b'"):
+            fit.update(dd.from_pandas(table[["c", "a"]], npartitions=2), cluster=where)
+    # Columns of numbers in place of names are matched by position.
+    assert same(fit.update(dd.from_pandas(pd.DataFrame(NEW), npartitions=1)), expected)
+
+
+def test_decimals_are_numbers(tmp_path: Any) -> None:
+    cents = pd.DataFrame(np.round(NEW, 2), columns=["a", "b", "c"])
+    decimal = pa.decimal128(10, 2)
+    table = pa.table({name: pa.array([Decimal(f"{value:.2f}") for value in cents[name]], decimal) for name in cents})
+    pq.write_table(table, tmp_path / "rows.parquet")
+    with pytest.warns(sb.ConversionWarning):
+        found = first().update(tmp_path / "rows.parquet", cluster=Client())
+    assert same(found, first().update(cents.to_numpy()))
+
+
+def test_values_that_change_are_seen() -> None:
+    """Already between the first reading and the first visit."""
+    generator = np.random.default_rng(0)
+    changing = da.from_array(NEW, chunks=(100, -1)).map_blocks(lambda x: x + generator.normal(size=x.shape))
+    for where in ("here", Client()):
+        with pytest.raises(sb.SourceError, match=r"shard 0 has other values than when it was read first"):
+            first().update(changing, cluster=where)
+        with pytest.raises(sb.SourceError, match=r"shard \d has other values than when it was read first"):
+            first(data=changing, cluster=where)
+
+
+def test_weights_that_travelled_may_begin_anywhere() -> None:
+    class Travelling(Client):
+        def submit(self, function: Any, *arguments: Any, **options: Any) -> Any:
+            found = super().submit(function, *arguments, **options)
+            if function is tasks.itself and isinstance(found.value, np.ndarray):
+                # As a message of several parts is read: at a byte that is no multiple of eight.
+                room = bytearray(found.value.nbytes + 1)
+                found.value = np.frombuffer(room, dtype=float, offset=1)
+                room[1:] = arguments[0].tobytes()
+            return found
+
+    weights = np.random.default_rng(1).uniform(size=500)
+    data, fit = da.from_array(NEW, chunks=(100, -1)), first()
+    there, here = (fit.update(data, sample_weight=weights, cluster=where) for where in (Travelling(), "here"))
+    assert same(there, here)
+    assert same(first(data=data, sample_weight=weights, cluster=Travelling()), first(data=data, sample_weight=weights))
 
 
 def test_long_chunks_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,11 +76,12 @@ impl<'a> PythonShards<'a> {
     fn call<T>(&self, ask: impl FnOnce(&Bound<'_, PyAny>, Stop) -> PyResult<T>) -> Result<T> {
         let cancel = self.cancel.get().cloned().unwrap_or_default();
         cancel.check()?;
-        Python::attach(|py| {
-            let understood = |error| from_python(py, &error).unwrap_or_else(|| failed(py, &error));
-            ask(self.given.object.bind(py), Stop(cancel)).map_err(understood)
-        })
+        Python::attach(|py| ask(self.given.object.bind(py), Stop(cancel)).map_err(|error| understood(py, &error)))
     }
+}
+
+fn understood(py: Python<'_>, error: &PyErr) -> Error {
+    from_python(py, error).unwrap_or_else(|| failed(py, error))
 }
 
 /// Loads shards by a Python function.
@@ -102,7 +103,7 @@ impl<F: Scalar + Element> Shards<F> for PythonShards<'_> {
             let rows: PyReadonlyArray2<'_, F> = self.given.object.bind(py).call_method1("load", (shard,))?.extract()?;
             Ok(rows.as_slice()?.to_vec())
         };
-        let values = Python::attach(|py| read(py).map_err(|error| failed(py, &error)))?;
+        let values = Python::attach(|py| read(py).map_err(|error| understood(py, &error)))?;
         Ok(RowUnits::owned(Box::new(DenseRows::new(values, self.given.n_columns)), self.weights_of(shard)))
     }
 }

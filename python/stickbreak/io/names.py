@@ -147,7 +147,7 @@ def naming(names: Names | None, on_missing: str = "") -> Iterator[None]:
 def with_column(error: InvalidArgument, names: Names | None, on_missing: str = "") -> InvalidArgument:
     """Return the error of a single value with the name of its column, if it has one; others as they are."""
     found = error.found or ""
-    place = re.search(r"(?<= in row )(\d+, column )(\d+)$", found)
+    place = re.search(r"(?<= in row )(\d+(?: of .+)?, column )(\d+)$", found)
     if place is None:
         return error
     hint = f"; {on_missing}" if found.startswith("NaN") and on_missing else ""

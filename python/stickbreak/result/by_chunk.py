@@ -1,6 +1,7 @@
 """What a fit says of the rows of a collection, chunk by chunk."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -8,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stickbreak import _core, checks
-from stickbreak.shards.pieces import array_of_rows, check_alone, is_array
+from stickbreak.errors import InvalidArgument
+from stickbreak.shards.pieces import Piece, array_of_rows, check_alone, failing, is_array, located
 
 
 def mapped(
@@ -27,14 +29,29 @@ def mapped(
         chunks = (X.chunks[0],) if width is None else (X.chunks[0], (width,))
         drop = {"drop_axis": 1} if width is None else {}
         meta = np.empty((0,) * len(chunks), dtype=dtype)
-        return X.map_blocks(call, dtype=dtype, chunks=chunks, meta=meta, **drop)
+        return X.map_blocks(partial(_of_block, call), dtype=dtype, chunks=chunks, meta=meta, **drop)
     return X.map_partitions(partial(_of_partition, call), meta=_of_partition(call, X._meta))
 
 
-def _of_partition(call: Callable[[Any], NDArray[Any]], partition: Any) -> Any:
+def _of_block(call: Callable[[Any], NDArray[Any]], chunk: Any, block_info: Any = None) -> NDArray[Any]:
+    with _placing("chunk", block_info and block_info[0]["chunk-location"][0], chunk.shape[0]):
+        return call(chunk)
+
+
+@contextmanager
+def _placing(what: str, number: int | None, size: int) -> Iterator[None]:
+    """Name the chunk in errors about its rows."""
+    try:
+        yield
+    except InvalidArgument as error:
+        raise located(error, Piece(0, 0, size, f"{what} {number}", size)) from None
+
+
+def _of_partition(call: Callable[[Any], NDArray[Any]], partition: Any, partition_info: Any = None) -> Any:
     import pandas as pd
 
-    found = call(partition)
+    with _placing("partition", partition_info and partition_info["number"], len(partition)):
+        found = call(partition)
     return (pd.Series if found.ndim == 1 else pd.DataFrame)(found, index=partition.index)
 
 
@@ -47,16 +64,23 @@ def bound(
     cost = _core.cost_of_components(state)
 
     def of_rows(chunk: Any) -> NDArray[np.float64]:
-        return np.array([[evaluate(chunk) + cost if len(chunk) else 0.0, len(chunk)]])
+        n_rows = chunk.shape[0]
+        return np.array([[evaluate(chunk) + cost if n_rows else 0.0, n_rows]])
 
     if is_array(X):
+        X = array_of_rows(X, "X")
         chunks = ((1,) * len(X.chunks[0]), (2,))
-        found = array_of_rows(X, "X").map_blocks(of_rows, dtype=float, chunks=chunks, meta=np.empty((0, 2))).compute()
+        sums = X.map_blocks(partial(_of_block, of_rows), dtype=float, chunks=chunks, meta=np.empty((0, 2)))
     else:
         import pandas as pd
 
-        meta = pd.DataFrame(np.empty((0, 2)))
-        found = X.map_partitions(lambda part: pd.DataFrame(of_rows(part)), meta=meta).compute().to_numpy()
+        def of_partition(partition: Any, partition_info: Any = None) -> Any:
+            with _placing("partition", partition_info and partition_info["number"], len(partition)):
+                return pd.DataFrame(of_rows(partition))
+
+        sums = X.map_partitions(of_partition, meta=pd.DataFrame(np.empty((0, 2))))
+    with failing():
+        found = np.asarray(sums.compute())
     total, n_rows = found.sum(axis=0)
     if n_rows == 0:
         raise checks.invalid_argument("X", "a collection without rows", "a collection of at least one row")

@@ -60,7 +60,9 @@ class Updating(Fitted):
         Returns
         -------
         Fit
-            The new fit. Its `history` has one more record per visit. This fit does not change.
+            The new fit. Its `history` has one more record per visit. This fit does not change. If a collection cannot be
+            read any more after the first visit, or the user interrupts, it is the state after the last one, and
+            `stop_reason` says so.
 
         Raises
         ------
@@ -120,7 +122,7 @@ class Updating(Fitted):
         if any(levels is not None for levels in self._levels):
             reason = "the levels of its columns are not known"
             raise checks.not_supported("X_new", "a collection with columns of levels", reason, "rows in memory")
-        data.check_names(self.column_names)
+        data.put_in_order(self.column_names)
         if data.n_columns != self._state.dimension:
             allowed = f"a collection of {self._state.dimension} columns, as the fit had"
             raise checks.invalid_argument("X_new", f"one of {data.n_columns}", allowed)

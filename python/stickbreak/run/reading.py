@@ -132,7 +132,7 @@ def read(
         expected, levels = init.column_names, levels or init._levels
     try:
         if sharding is not None and (collected := sharding.of(data)) is not None:
-            given, is_reordered = _in_shards(collected, model, expected, exposure), False
+            given, is_reordered = _in_shards(collected, model, expected, exposure)
         else:
             given, is_reordered = _read(data, model, (expected, levels), minimum, may_miss, exposure)
         if is_reordered and expected is not None:
@@ -144,15 +144,17 @@ def read(
     return given
 
 
-def _in_shards(source: Loaded | Cluster, model: Model, expected: names.Names | None, exposure: object) -> Given:
+def _in_shards(
+    source: Loaded | Cluster, model: Model, expected: names.Names | None, exposure: object
+) -> tuple[Given, bool]:
     data = source.data
-    data.check_names(expected)
+    is_reordered = data.put_in_order(expected)
     if exposure is not None:
         _check_takes_exposure(model.likelihood)
         reason = "its rows have no numbers"
         allowed = f"a column of the data, {type(model.likelihood).__name__}(exposure=...)"
         raise checks.not_supported("exposure", "an exposure for a collection", reason, allowed)
-    return Given(source, data.names, (), _placed(model.likelihood, data.names, data.n_columns, ()))
+    return Given(source, data.names, (), _placed(model.likelihood, data.names, data.n_columns, ())), is_reordered
 
 
 def check_order(model: Model, expected: names.Names) -> None:

@@ -5,6 +5,7 @@ import itertools
 import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from time import monotonic
 from typing import Any
 
@@ -49,10 +50,7 @@ class Cluster:
 
     def __init__(self, client: Any, data: ShardedData, threads: int | None) -> None:
         self._client, self.data = client, data
-        self._tasks = [
-            tasks.Task(shard, piece, data.dtype, data.n_columns, data.names, threads, _core.instructions_in_use())
-            for shard, piece in enumerate(data.pieces)
-        ]
+        self._threads = threads
         self._first: DenseRows | None = None
         self._weights: NDArray[np.float64] | None = None
         self._starts = [0, *itertools.accumulate(data.sizes)]
@@ -65,6 +63,14 @@ class Cluster:
         self._parts: dict[str, tuple[int, Any]] = {}
         # Requests, those that were made again, and bytes of parts and answers, so far.
         self.n_requests = self.n_repeated = self.n_bytes = 0
+
+    @cached_property
+    def _tasks(self) -> list[tasks.Task]:
+        data, instructions = self.data, _core.instructions_in_use()
+        return [
+            tasks.Task(shard, piece, data.dtype, data.n_columns, data.columns, self._threads, instructions)
+            for shard, piece in enumerate(data.pieces)
+        ]
 
     @property
     def for_core(self) -> ShardSource:
@@ -241,7 +247,9 @@ class Cluster:
                 self._sent.clear()
                 self._looked = -math.inf
                 if attempt == _ATTEMPTS - 1 or self._client.status != "running":
-                    raise SourceError(f"the cluster lost the request: {type(error).__name__}: {error}") from error
+                    is_lost = type(error).__module__.startswith("distributed")
+                    what = "the cluster lost the request" if is_lost else "the data source failed on a worker"
+                    raise SourceError(f"{what}: {type(error).__name__}: {error}") from error
         raise AssertionError("unreachable")
 
     def _wait(self, futures: Any, stop: _core.Stop | None) -> Any:

@@ -14,12 +14,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from stickbreak import checks
 from stickbreak.errors import InvalidArgument, SourceError, StickbreakError
 from stickbreak.io.arrays import DenseRows, say_converted
 from stickbreak.io.frames import is_of
-from stickbreak.io.names import Names, shown
+from stickbreak.io.names import Names, Table, named, shown
 
 # The form that the core reads: type, number of columns, rows of each shard, whether they are in other processes, and an
 # object that loads them or passes requests on.
@@ -57,23 +58,27 @@ class Piece:
     # The number of rows of the chunk.
     size: int
 
-    def rows(self, chunk: Any, dtype: str, n_columns: int, names: Names | None = None) -> DenseRows:
-        """Return the rows of the shard, given the chunk; columns of a table are put in the order of their names.
+    def rows(self, chunk: Any, dtype: str, n_columns: int, columns: Names | None = None) -> DenseRows:
+        """Return the rows of the shard, given the chunk; columns of a table are put in the order of `columns`.
 
         Raises
         ------
         SourceError
-            The chunk has other columns, or another number of rows, than it should have, or masked values.
+            The chunk has other columns, or another number of rows, than it should have, masked values, or is sparse.
         """
+        if issparse(chunk):
+            raise SourceError(f"{self.name} is sparse; collections are dense: data.map_blocks(lambda x: x.toarray())")
         if len(chunk) != self.size:
             raise SourceError(f"{self.name} has {len(chunk)} rows, not {self.size}")
         if isinstance(chunk, np.ma.MaskedArray):
             raise SourceError(f"{self.name} is a masked array; write data.map_blocks(numpy.ma.filled, numpy.nan)")
-        if names is not None and is_of(chunk, "pandas", "DataFrame"):
+        if columns is not None and is_of(chunk, "pandas", "DataFrame"):
             own = tuple(str(name) for name in chunk.columns)
-            if sorted(own) != sorted(names):
-                raise SourceError(f"{self.name} has the columns {shown(own)}, not {shown(names)}")
-            chunk = chunk if own == names else chunk.iloc[:, [own.index(name) for name in names]]
+            if sorted(own) != sorted(columns):
+                raise SourceError(f"{self.name} has the columns {shown(own)}, not {shown(columns)}")
+            chunk = chunk if own == columns else chunk.iloc[:, [own.index(name) for name in columns]]
+        if columns is not None and is_of(chunk, "pyarrow", "Table"):
+            chunk = chunk.select(list(columns))
         values = _table(chunk, self.begin, self.end)
         if values.ndim != 2 or values.shape[1] != n_columns:
             raise SourceError(f"{self.name} is of shape {values.shape}, not of {n_columns} columns")
@@ -87,7 +92,9 @@ def _table(chunk: Any, begin: int, end: int) -> NDArray[Any]:
         return chunk[begin:end]
     if is_of(chunk, "pyarrow", "Table"):
         columns = chunk.slice(begin, end - begin).columns
-        return np.column_stack([column.to_numpy() for column in columns])
+        arrays = [column.to_numpy() for column in columns]
+        # NumPy has no decimals.
+        return np.column_stack([values.astype(float) if values.dtype == object else values for values in arrays])
     if is_of(chunk, "pandas", "DataFrame"):
         # Types of pandas that may miss values become objects otherwise.
         with suppress(ValueError, TypeError):
@@ -153,6 +160,8 @@ class ShardedData:
         The common type of all columns.
     n_columns : int
         Number of columns.
+    columns : tuple of str, optional
+        Their names in the chunks, which may be numbers.
     names : tuple of str, optional
         Their names.
     shard_rows : int
@@ -174,7 +183,8 @@ class ShardedData:
         *,
         dtype: "np.dtype[Any]",
         n_columns: int,
-        names: Names | None,
+        columns: Names | None = None,
+        names: Names | None = None,
         shard_rows: int,
         argument: str,
     ) -> None:
@@ -182,7 +192,7 @@ class ShardedData:
         self.dtype = "float32" if dtype in (np.float32, np.float16) else "float64"
         if dtype.kind in "iub":
             say_converted(dtype, np.dtype(self.dtype))
-        self.n_columns, self.names = n_columns, names
+        self.n_columns, self.columns, self.names = n_columns, columns, names
         self.pieces = [
             Piece(chunk, begin, min(begin + shard_rows, size), chunk_names[chunk], size)
             for chunk, size in enumerate(sizes)
@@ -192,17 +202,24 @@ class ShardedData:
             raise checks.invalid_argument(argument, "a collection without rows", "at least one row")
         if n_columns == 0:
             raise checks.invalid_argument(argument, "a collection without columns", "at least one column")
-        if names is not None and len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
+        if columns is not None and len(set(columns)) < len(columns):
+            twice = next(name for name in columns if columns.count(name) > 1)
             found = f"a collection with several columns {checks.quote(twice)}"
             raise checks.invalid_argument(argument, found, "columns of different names")
 
-    def check_names(self, expected: Names | None) -> None:
-        """Refuse columns of other names than these, or in another order, if both have names."""
-        if expected is not None and self.names is not None and self.names != expected:
-            found, allowed = shown(self.names), shown(expected)
-            allowed = f"one with the columns {allowed}, in this order"
-            raise checks.invalid_argument(self.argument, f"a collection with the columns {found}", allowed)
+    def put_in_order(self, expected: Names | None) -> bool:
+        """Put columns in the order of these names, if both have names, and return whether it is another one.
+
+        Raises
+        ------
+        InvalidArgument
+            A column is missing, or has a name that is not among them.
+        """
+        found = named(Table(np.empty((0, self.n_columns)), self.names), self.argument, expected)
+        self.names = found.names
+        if found.order is not None:
+            self.columns = found.names
+        return found.order is not None
 
     @property
     def sizes(self) -> list[int]:
@@ -248,7 +265,7 @@ class Loader:
             with failing():
                 self._last = (piece.chunk, chunk.compute() if data.is_delayed else loaded(chunk))
         self.piece = piece
-        return piece.rows(self._last[1], data.dtype, data.n_columns, data.names)
+        return piece.rows(self._last[1], data.dtype, data.n_columns, data.columns)
 
 
 def is_array(data: object) -> bool:
@@ -315,7 +332,7 @@ def _of_array(data: Any, shard_rows: int, argument: str) -> ShardedData:
         raise checks.invalid_argument(argument, "of chunks of unknown sizes", allowed, hint)
     _check_kind(data.dtype, argument)
     if isinstance(data._meta, np.ma.MaskedArray):
-        hint = f'{argument}.map_blocks(numpy.ma.filled, numpy.nan), with missing="marginalize"'
+        hint = f"{argument}.map_blocks(numpy.ma.filled, numpy.nan) makes masked values missing ones"
         raise checks.invalid_argument(argument, "a masked array", "an array without a mask", hint)
     chunks = list(data.to_delayed().ravel())
     names = [f"chunk {number}" for number in range(len(chunks))]
@@ -325,7 +342,6 @@ def _of_array(data: Any, shard_rows: int, argument: str) -> ShardedData:
         names,
         dtype=data.dtype,
         n_columns=data.shape[1],
-        names=None,
         shard_rows=shard_rows,
         argument=argument,
     )
@@ -350,7 +366,8 @@ def _of_frame(data: Any, shard_rows: int, compute: Any, argument: str) -> Sharde
         names,
         dtype=_common(data.dtypes),
         n_columns=len(columns),
-        names=columns,
+        columns=columns,
+        names=named(data._meta, argument).names,
         shard_rows=shard_rows,
         argument=argument,
     )
@@ -366,7 +383,7 @@ def _of_files(path: Path, shard_rows: int, argument: str) -> ShardedData:
     from stickbreak.io.datafiles.parquet import row_groups
 
     groups = row_groups(path)
-    chunks = [RowGroup(str(file), index, groups.columns) for file, index, _ in groups.all]
+    chunks = [RowGroup(str(file.absolute()), index, groups.columns) for file, index, _ in groups.all]
     names = [f"row group {index} of {file}" for file, index, _ in groups.all]
     return ShardedData(
         chunks,
@@ -374,6 +391,7 @@ def _of_files(path: Path, shard_rows: int, argument: str) -> ShardedData:
         names,
         dtype=groups.dtype,
         n_columns=len(groups.columns),
+        columns=groups.columns,
         names=groups.columns,
         shard_rows=shard_rows,
         argument=argument,

@@ -110,10 +110,13 @@ class Loaded:
 
     def __init__(self, data: ShardedData) -> None:
         self.data = data
+        self._first: DenseRows | None = None
 
     @property
     def for_core(self) -> ShardSource:
         """What the core reads."""
+        # Advice at the end of the fit must not depend on the data any more.
+        self.head()
         return self.data.here()
 
     def located(self, error: InvalidArgument) -> InvalidArgument:
@@ -130,5 +133,7 @@ class Loaded:
         return np.concatenate([rows_without_values(loader.load(shard)) for shard in range(len(self.data.pieces))])
 
     def head(self) -> DenseRows:
-        """Return the first rows."""
-        return self.data.loader.load(0)[:FIRST_ROWS]
+        """Return the first rows; they are read at the first call."""
+        if self._first is None:
+            self._first = self.data.loader.load(0)[:FIRST_ROWS].copy()
+        return self._first

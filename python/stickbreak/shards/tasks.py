@@ -40,7 +40,7 @@ class Task:
     piece: Piece
     dtype: str
     n_columns: int
-    names: Names | None
+    columns: Names | None
     threads: int | None
     # The instruction set of the process that fits.
     instructions: str
@@ -49,7 +49,7 @@ class Task:
         """Return the rows of the shard, given its chunk; the process then has the instruction set of the task."""
         if _core.instructions_in_use() != self.instructions:
             _core.force_instructions(self.instructions)
-        return self.piece.rows(chunk, self.dtype, self.n_columns, self.names)
+        return self.piece.rows(chunk, self.dtype, self.n_columns, self.columns)
 
 
 class Branch:
@@ -78,7 +78,9 @@ class Branch:
             if task.piece.chunk != number:
                 number, read = task.piece.chunk, loaded(chunk)
             self.piece = task.piece
-            yield task.shard, task.rows(read), weights
+            # Arrays that travelled may begin anywhere.
+            own = None if weights is None else np.require(weights, requirements=["C", "A"])
+            yield task.shard, task.rows(read), own
 
 
 def _threads(task: Task) -> int | None:

@@ -75,6 +75,7 @@ def row_groups(path: Path) -> RowGroups:
         raise SourceError(f"{path}: there is no such file")
     rows = parquet_rows(path)
     files = rows.files if isinstance(rows, ParquetFolder) else [rows]
+    rows.say_converted()
     all_groups = [(file.path, index, size) for file in files for index, size in enumerate(file.group_sizes())]
     return RowGroups(all_groups, rows.names, rows.dtype)
 
@@ -247,7 +248,8 @@ class ParquetFolder:
     def __init__(
         self, path: Path, choice: Choice | None = None, *, may_miss: bool = False, has_words: bool = False
     ) -> None:
-        paths = sorted(path.glob("*.parquet"))
+        # Hidden files are those of programs that write.
+        paths = sorted(file for file in path.glob("*.parquet") if not file.name.startswith((".", "_")))
         self.files = [ParquetRows(file, choice, may_miss=may_miss, has_words=has_words) for file in paths]
         if not self.files:
             raise SourceError(f"{path}: there is no Parquet file in the folder itself")
