@@ -60,8 +60,8 @@ class Updating(Fitted):
         Returns
         -------
         Fit
-            The new fit. Its `history` has one more record per visit. This fit does not change. If a collection cannot be
-            read any more after the first visit, or the user interrupts, it is the state after the last one, and
+            The new fit. Its `history` has one more record per visit. This fit does not change. If a collection can no
+            longer be read after the first visit, or the user interrupts, it is the state after the last one, and
             `stop_reason` says so.
 
         Raises
