@@ -396,6 +396,7 @@ GOOD: dict[str, Maker] = {
     "log_joint": _ONE,
     "message": _one_of("words"),
     "n_units": _FEW,
+    "n_batches": _FEW,
     "overlap": _ONE,
     "proposed": _FEW,
     "rank": _FEW,

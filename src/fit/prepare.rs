@@ -39,7 +39,7 @@ pub(super) struct Prepared<'a, F: Scalar> {
     pub(super) settings: Settings,
     /// The coordinates of the rows, and the specification in them.
     pub(super) grounds: Grounds,
-    source: Box<dyn BatchSource<F> + 'a>,
+    pub(super) source: Box<dyn BatchSource<F> + 'a>,
     /// Fingerprints of the shards.
     prints: Vec<u64>,
     sizes: Sizes,
@@ -119,7 +119,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
     /// Returns an executor of the batches, wherever their shards are.
     pub(super) fn executor(&self) -> Result<Box<dyn Executor + '_>> {
         let Some(ask) = self.job.ask else {
-            return Ok(Box::new(self.executor_of(&self.model, self.settings.local)?));
+            return Ok(Box::new(self.executor_over(self.source.as_ref(), &self.model, self.settings.local)?));
         };
         let setup = RunSetup {
             specification: self.grounds.specification.clone(),
@@ -132,10 +132,14 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         Ok(Box::new(Remote::new(ask, batches, &setup)?))
     }
 
-    /// Returns an executor of the batches in this process, under some model.
-    pub(super) fn executor_of(&self, model: &Model<F>, local: LocalOptions) -> Result<InProcess<'_, F>> {
-        let executor =
-            InProcess::new(self.settings.units.kind(), model, self.source.as_ref(), local, self.cancel.clone())?;
+    /// Returns an executor of the batches of a source in this process, under some model.
+    pub(super) fn executor_over<'b>(
+        &'b self,
+        source: &'b dyn BatchSource<F>,
+        model: &Model<F>,
+        local: LocalOptions,
+    ) -> Result<InProcess<'b, F>> {
+        let executor = InProcess::new(self.settings.units.kind(), model, source, local, self.cancel.clone())?;
         Ok(executor.with_classes(self.labels.as_ref().map(PartialLabels::rows)))
     }
 
@@ -284,10 +288,6 @@ impl<F: Scalar> DataAccess for Prepared<'_, F> {
     }
 
     fn rearranged(&self, best: &BestState, budget: usize, pulse: &mut Pulse<'_>) -> Result<Option<NewStart>> {
-        // It visits all rows in this process.
-        if self.job.rows.has_shards() {
-            return Ok(None);
-        }
         let found = self.rearrange(best, budget, pulse)?;
         let start = |(total, classes)| NewStart { total, classes, base: best.base.clone(), stage: Stage::Rearranged };
         Ok(found.map(start))

@@ -3,9 +3,10 @@
 //! Births cannot find these states, because a split is judged before its neighbours react.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::component::{Class, ComponentId, EditLog};
-use crate::data::{Dataset, RowUnits, Sample, SeenRows};
+use crate::data::{BatchSource, Dataset, RowUnits, Sample, SeenBatches, SeenRows, Sharding, TableRows};
 use crate::elbo;
 use crate::error::Result;
 use crate::executor::{Executor, InProcess};
@@ -13,6 +14,7 @@ use crate::fit::order::falling;
 use crate::fit::prepare::Prepared;
 use crate::fit::pulse::Pulse;
 use crate::fit::stages::BestState;
+use crate::fit::trial::copied;
 use crate::global_step::Globals;
 use crate::local_step::{Chunk, FromLabels, Keep, LocalStep, Tap};
 use crate::model::Model;
@@ -52,15 +54,34 @@ impl<F: Scalar> Prepared<'_, F> {
         budget: usize,
         pulse: &mut Pulse<'_>,
     ) -> Result<Option<(Summary, Vec<Class>)>> {
-        let rows = SeenRows { rows: self.job.rows, coordinates: &self.grounds.coordinates };
         if best.total.n_components() < 2 {
             return Ok(None);
         }
+        if !self.job.rows.has_shards() {
+            return self.rearrange_rows(self.job.rows, self.source.as_ref(), best, budget, pulse);
+        }
+        // Visits show the responsibilities of single rows, so all rows are fetched.
+        let list: Vec<u64> = (0..self.n_rows as u64).collect();
+        let (table, weights) = copied(self.job.rows, &list)?;
+        let rows = TableRows { rows: &table, weights: weights.as_deref() };
+        let (source, coordinates) = (rows.batches(Sharding::of(1, None))?, Arc::clone(&self.grounds.coordinates));
+        self.rearrange_rows(&rows, &SeenBatches { source, coordinates, allowed: None }, best, budget, pulse)
+    }
+
+    fn rearrange_rows(
+        &self,
+        rows: &dyn Dataset<F>,
+        source: &dyn BatchSource<F>,
+        best: &BestState,
+        budget: usize,
+        pulse: &mut Pulse<'_>,
+    ) -> Result<Option<(Summary, Vec<Class>)>> {
+        let rows = SeenRows { rows, coordinates: &self.grounds.coordinates };
         let model = self.model.with_base(best.base.clone())?;
         let local = LocalOptions { keep: Keep::Summary, bounds_memory: 0, ..self.settings.local };
         let list: Vec<u64> = (0..self.n_rows as u64).collect();
         let rearranging = Rearranging {
-            executor: self.executor_of(&model, local)?,
+            executor: self.executor_over(source, &model, local)?,
             units: rows.pick(&list)?,
             cancel: self.cancel,
             generator: stream(self.settings.seed, Purpose::Rearrangements, 0),

@@ -92,8 +92,7 @@ impl<F: Scalar> Prepared<'_, F> {
         trees.table = picked(&values, d, &some);
         let tree = trees.grown(&breadth, N_TRIALS)?;
         let Some(tree) = tree.filter(|tree| tree.n_clusters() > most) else { return Ok(None) };
-        let total =
-            self.sums(&rows.pick(&numbers(&some))?, &some, &tree)?.scale(self.n_rows as f64 / some.len() as f64);
+        let total = self.sums(&rows.pick(&numbers(&some))?, &tree)?.scale(self.n_rows as f64 / some.len() as f64);
         let classes = vec![None; total.n_components()];
         Ok(Some(NewStart { total, classes, base: tree.base, stage: Stage::OtherStart }))
     }
@@ -123,12 +122,12 @@ impl<F: Scalar> Prepared<'_, F> {
         Ok(present.0.len())
     }
 
-    /// The sums of the rows of each cluster of a tree of the rows in `list`.
-    fn sums(&self, units: &RowUnits<'_, F>, list: &[u32], tree: &CutTree) -> Result<Summary> {
+    /// The sums of the rows of each cluster of a tree of these rows.
+    fn sums(&self, units: &RowUnits<'_, F>, tree: &CutTree) -> Result<Summary> {
         let ids = EditLog::default().issue(tree.n_clusters());
         let mut labels = vec![0; self.n_rows];
-        for (&row, &label) in list.iter().zip(&tree.labels) {
-            labels[row as usize] = label;
+        for (unit, &label) in tree.labels.iter().enumerate() {
+            labels[units.row_number(unit)] = label;
         }
         let step = LocalStep {
             likelihood: self.model.likelihood.as_ref(),

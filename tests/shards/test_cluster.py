@@ -70,6 +70,31 @@ def test_processes_give_the_bits_of_one() -> None:
     assert same(there, fit(as_array(), sample_weight=weights))
 
 
+@pytest.mark.parametrize("chunk", [1500, 400])
+def test_components_that_overlap_are_rearranged(chunk: int) -> None:
+    """As those of rows in memory are, of which one chunk has the bits."""
+    rng = np.random.default_rng(0)
+    overlapping = rng.normal(rng.normal(scale=2.0, size=(8, 2))[rng.integers(8, size=1500)])
+    data, algorithm = da.from_array(overlapping, chunks=(chunk, -1)), sb.Memoized(batches=1, moves=MOVES)
+    memory = sb.fit(MODEL, overlapping, algorithm, progress=False)
+    there, here = (sb.fit(MODEL, data, algorithm, cluster=where, progress=False) for where in (Client(), "here"))
+    assert visible_bits(there, overlapping) == visible_bits(here, overlapping)
+    assert here.elbo == pytest.approx(memory.elbo, rel=1e-9)
+    assert (visible_bits(here, overlapping) == visible_bits(memory, overlapping)) == (chunk == 1500)
+
+
+@pytest.mark.slow
+def test_the_start_from_a_tree_is_that_of_rows_in_memory() -> None:
+    """Of more rows than a tree has, some are fetched."""
+    rng = np.random.default_rng(0)
+    places = np.stack(np.meshgrid(np.arange(14), np.arange(14)), -1).reshape(-1, 2) * 6.0
+    grid = rng.normal(places[rng.integers(196, size=21_000)])
+    algorithm = sb.Memoized(batches=1, moves=MOVES, max_passes=60, shuffle=False)
+    memory = sb.fit(MODEL, grid, algorithm, progress=False)
+    for data in (da.from_array(grid, chunks=(21_000, -1)), lambda: iter([grid])):
+        assert visible_bits(sb.fit(MODEL, data, algorithm, progress=False), grid) == visible_bits(memory, grid)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("chunk", [25_000, 100_000])
 def test_bits_are_the_same_with_many_components(chunk: int) -> None:

@@ -87,6 +87,23 @@ def test_tables_need_the_columns_of_the_fit(tmp_path: Any) -> None:
     assert same(fit.update(dd.from_pandas(pd.DataFrame(NEW), npartitions=1)), expected)
 
 
+def test_empty_files_of_a_folder_are_left_out(tmp_path: Any) -> None:
+    table = pa.Table.from_pandas(pd.DataFrame(NEW, columns=["a", "b", "c"]), preserve_index=False)
+    for name, rows_of in (("0.parquet", table[:0]), ("1.parquet", table), (".hidden.parquet", table)):
+        pq.write_table(rows_of, tmp_path / name)
+    assert same(first().update(tmp_path, cluster="here"), first().update(NEW))
+    (tmp_path / "1.parquet").unlink()
+    with pytest.raises(sb.SourceError, match="its files have no rows"):
+        first().update(tmp_path, cluster="here")
+
+
+def test_chunks_that_are_no_rows_are_refused() -> None:
+    nothing = da.from_array(NEW, chunks=(100, -1)).map_blocks(lambda x: None, meta=np.empty((0, 3)))
+    for where in ("here", Client()):
+        with pytest.raises(sb.SourceError, match="chunk 0 is None"):
+            first().update(nothing, cluster=where)
+
+
 def test_decimals_are_numbers(tmp_path: Any) -> None:
     cents = pd.DataFrame(np.round(NEW, 2), columns=["a", "b", "c"])
     decimal = pa.decimal128(10, 2)

@@ -14,11 +14,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 
 from stickbreak import checks
 from stickbreak.errors import InvalidArgument, SourceError, StickbreakError
-from stickbreak.io.arrays import DenseRows, say_converted
+from stickbreak.io.arrays import DenseRows, is_sparse, say_converted
 from stickbreak.io.frames import is_of
 from stickbreak.io.names import Names, Table, named, shown
 
@@ -66,8 +65,10 @@ class Piece:
         SourceError
             The chunk has other columns, or another number of rows, than it should have, masked values, or is sparse.
         """
-        if issparse(chunk):
-            raise SourceError(f"{self.name} is sparse; collections are dense: data.map_blocks(lambda x: x.toarray())")
+        if is_sparse(chunk):
+            raise SourceError(f"{self.name} is sparse; collections are dense: make it an array by .toarray()")
+        if not hasattr(chunk, "__len__"):
+            raise SourceError(f"{self.name} is {checks.describe(chunk)}, not rows")
         if len(chunk) != self.size:
             raise SourceError(f"{self.name} has {len(chunk)} rows, not {self.size}")
         if isinstance(chunk, np.ma.MaskedArray):

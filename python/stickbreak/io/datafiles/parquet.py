@@ -93,6 +93,8 @@ class ParquetRows:
         Whether values may be missing; they become NaN.
     has_words : bool
         Whether columns may hold text. If one does, blocks are `MixedRows`.
+    may_be_empty : bool
+        Whether the file may have no rows.
 
     Raises
     ------
@@ -103,7 +105,13 @@ class ParquetRows:
     """
 
     def __init__(
-        self, path: Path, choice: Choice | None = None, *, may_miss: bool = False, has_words: bool = False
+        self,
+        path: Path,
+        choice: Choice | None = None,
+        *,
+        may_miss: bool = False,
+        has_words: bool = False,
+        may_be_empty: bool = False,
     ) -> None:
         self._may_miss = may_miss
         choice = Choice(None, None) if choice is None else choice
@@ -116,7 +124,7 @@ class ParquetRows:
             if not names:
                 raise SourceError(f"{path}: has no columns")
             self.n_rows: int = file.metadata.num_rows
-            if not self.n_rows:
+            if not self.n_rows and not may_be_empty:
                 raise SourceError(f"{path}: has no rows")
             chosen = choice.among(names, len(names))
             self.positions = list(range(len(names))) if chosen is None else chosen
@@ -250,9 +258,13 @@ class ParquetFolder:
     ) -> None:
         # Hidden files are those of programs that write.
         paths = sorted(file for file in path.glob("*.parquet") if not file.name.startswith((".", "_")))
-        self.files = [ParquetRows(file, choice, may_miss=may_miss, has_words=has_words) for file in paths]
-        if not self.files:
+        every = [ParquetRows(file, choice, may_miss=may_miss, has_words=has_words, may_be_empty=True) for file in paths]
+        if not every:
             raise SourceError(f"{path}: there is no Parquet file in the folder itself")
+        # Programs write empty files, too.
+        self.files = [file for file in every if file.n_rows]
+        if not self.files:
+            raise SourceError(f"{path}: its files have no rows")
         self.names = self.files[0].names
         for file in self.files:
             if sorted(file.names) != sorted(self.names):
