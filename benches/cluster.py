@@ -14,6 +14,7 @@ import os
 import signal
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -214,12 +215,18 @@ def restored(client: Any, n_workers: int) -> None:
             client.cluster.scale(n_workers)
 
 
+def repeated(block: np.ndarray) -> np.ndarray:
+    """As many rows as the block has: a million standard normal ones over and over."""
+    some = np.random.default_rng(0).standard_normal((2**20, 1), dtype=np.float32)
+    return np.tile(some, (len(block) // len(some), 1))
+
+
 def many(folder: Path) -> None:
-    """More rows than 32 bits count, made by dask: beside standard normal ones 1000 at the end, which have a cluster."""
+    """More rows than 32 bits count, made by dask; the last 1000 have a cluster of their own."""
     import dask.array as da
 
     n, size = 2**32 + 2**24, 2**24
-    rows = da.random.default_rng(0).standard_normal((n, 1), chunks=(size, -1), dtype=np.float32)
+    rows = da.zeros((n, 1), chunks=(size, -1), dtype=np.float32).map_blocks(repeated, dtype=np.float32)
     far = da.from_array(np.random.default_rng(0).normal(1000.0, size=(1000, 1)).astype(np.float32))
     with running(2) as client:
         seen = Memory()
@@ -250,12 +257,14 @@ def killed(folder: Path) -> None:
             # One that dies while it starts is given up.
             time.sleep(1.0)
             pids = list(client.run(os.getpid).values())
-            os.kill(pids[record.index % len(pids)], signal.SIGKILL)
+            # In the middle of the next pass.
+            threading.Timer(0.1, os.kill, (pids[record.index % len(pids)], signal.SIGKILL)).start()
 
         found, asked = counted(place, client, k=12, passes=20, batches=4, callbacks=[kill])
     word = "the same" if same(expected, found) else "OTHER"
     end = f"{found.stop_reason.value}{f': {found.error}' if found.error else ''}"
-    said(f"a worker killed in each of {len(found.history)} passes ({end}): {word} bits, {asked.n_repeated} repeated")
+    again = f"{asked.n_repeated} requests made again, beside the tasks that Dask made again"
+    said(f"a worker killed in each of {len(found.history)} passes ({end}): {word} bits, {again}")
 
 
 def main() -> None:

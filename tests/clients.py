@@ -69,6 +69,8 @@ def known(argument: Any) -> Any:
 
 
 class Future:
+    key, status = "done", "finished"
+
     def __init__(self, value: Any = None, error: Exception | None = None) -> None:
         self.value, self.error = value, error
 

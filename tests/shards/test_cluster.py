@@ -492,6 +492,44 @@ def test_a_request_that_is_always_lost_ends_the_fit() -> None:
     assert "the cluster lost the request" in str(found.error)
 
 
+def test_tasks_that_wait_for_a_lost_worker_are_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dask never gives them to another worker if for a moment there is none."""
+    from distributed import TimeoutError as NotYet
+
+    class Waiting(Future):
+        key, status = "visit", "lost"
+
+        def result(self, timeout: float | None = None) -> Any:
+            raise NotYet
+
+    class Forgetting(Client):
+        address, n_looks = "lost", 0
+
+        def scheduler_info(self, n_workers: int = -1) -> dict[str, Any]:
+            return {"workers": {self.address: {}}}
+
+        def processing(self) -> dict[str, Any]:
+            self.n_looks += 1
+            return {self.address: ()}
+
+        def submit(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+            if any(isinstance(each, Waiting) for each in arguments):
+                return Waiting()
+            if (function is tasks.visit and self.address == "lost") or self.n_looks == 1:
+                self.address = "another"
+                return Waiting()
+            return super().submit(function, *arguments, **options)
+
+    monkeypatch.setattr(cluster, "_POLL", 0.01)
+    monkeypatch.setattr(cluster, "_POLLS_A_LOOK", 1)
+    pq.write_table(pa.table(dict(zip("abc", X.T, strict=True))), tmp_path / "rows.parquet")
+    chosen: dict[str, Any] = {"moves": (), "n_components": 4, "batches": 1}
+    client = Forgetting()
+    there = fit(tmp_path / "rows.parquet", cluster=client, **chosen)
+    assert client.n_looks == 2
+    assert same(there, fit(tmp_path / "rows.parquet", cluster="here", **chosen))
+
+
 def test_a_cluster_without_workers_ends_the_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     from distributed import TimeoutError as NotYet
 

@@ -4,7 +4,7 @@ import contextlib
 import itertools
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from functools import cached_property
 from time import monotonic
 from typing import Any
@@ -59,6 +59,8 @@ class Cluster:
         # The addresses of the workers, and when they were asked for.
         self._workers: list[str] = []
         self._looked = -math.inf
+        # The tasks of the request by the worker at which they were put.
+        self._placed: dict[str, list[Any]] = {}
         # The last part of each name, where workers have it.
         self._parts: dict[str, tuple[int, Any]] = {}
         # Requests, those that were made again, and bytes of parts and answers, so far.
@@ -164,7 +166,10 @@ class Cluster:
             worker = [] if self.data.is_delayed else known[own.start * len(known) // len(shards) :][:1]
             place = {"workers": worker, "allow_other_workers": True} if worker else {}
             group, weights = [self._tasks[shard] for shard in shards[own]], self._weights_of(shards[own])
-            yield level, self._client.submit(work, group, chunks[own], weights, *others(own), pure=False, **place)
+            future = self._client.submit(work, group, chunks[own], weights, *others(own), pure=False, **place)
+            if worker:
+                self._placed.setdefault(worker[0], []).append(future)
+            yield level, future
 
     def _branches(self, shards: Sequence[int], least: int) -> Iterator[tuple[int, slice]]:
         """Yield what tasks take of shards: branches of their tree, each with its level.
@@ -234,6 +239,7 @@ class Cluster:
         for attempt in range(_ATTEMPTS):
             self.n_requests += 1
             self.n_repeated += attempt > 0
+            self._placed.clear()
             try:
                 answer = self._wait(ask(), stop)
                 self.n_bytes += _size(answer)
@@ -247,10 +253,19 @@ class Cluster:
                 self._sent.clear()
                 self._looked = -math.inf
                 if attempt == _ATTEMPTS - 1 or self._client.status != "running":
-                    is_lost = type(error).__module__.startswith("distributed")
+                    is_lost = isinstance(error, OSError) or type(error).__module__.startswith("distributed")
                     what = "the cluster lost the request" if is_lost else "the data source failed on a worker"
                     raise SourceError(f"{what}: {type(error).__name__}: {error}") from error
         raise AssertionError("unreachable")
+
+    def _is_stuck(self, known: Container[str]) -> bool:
+        """Return whether tasks that were put at lost workers wait although no worker is at them.
+
+        Dask forgets tasks that it cannot give to any worker at all for a moment, if they were put somewhere.
+        """
+        lost = [future for address, futures in self._placed.items() if address not in known for future in futures]
+        waiting = {future.key for future in lost if future.status in ("pending", "lost")}
+        return bool(waiting) and waiting.isdisjoint(*self._client.processing().values())
 
     def _wait(self, futures: Any, stop: _core.Stop | None) -> Any:
         """Wait for futures, and look from time to time whether to stop.
@@ -259,11 +274,13 @@ class Cluster:
         ------
         SourceError
             There is no worker for a long time.
+        ConnectionError
+            Tasks wait for a worker that is lost.
         """
         from distributed import TimeoutError as NotYet
 
         waiting = futures if isinstance(futures, list) else [futures]
-        found, n_polls = [], 0
+        found, n_polls, n_stuck = [], 0, 0
         last = monotonic()
         try:
             for future in waiting:
@@ -272,8 +289,12 @@ class Cluster:
                     if stop is not None and stop.is_set():
                         raise KeyboardInterrupt
                     n_polls += 1
-                    if n_polls % _POLLS_A_LOOK == 0 and self._client.scheduler_info(n_workers=-1)["workers"]:
-                        last = monotonic()
+                    if n_polls % _POLLS_A_LOOK == 0:
+                        known = self._client.scheduler_info(n_workers=-1)["workers"]
+                        last = monotonic() if known else last
+                        n_stuck = n_stuck + 1 if self._is_stuck(known) else 0
+                        if n_stuck == 2:
+                            raise ConnectionError("its tasks wait for a worker that is lost")
                     if monotonic() - last > _PATIENCE:
                         raise SourceError(f"the cluster has had no worker for {_PATIENCE} seconds")
                     with contextlib.suppress(NotYet):
