@@ -52,12 +52,17 @@ def written(folder: Path, n: int, d: int, k: int, n_files: int) -> Path:
 
 
 @contextmanager
-def running(n_workers: int, **options: Any) -> Iterator[Any]:
-    """A client of workers with one thread each."""
+def running(n_workers: int, *, is_profiled: bool = False) -> Iterator[Any]:
+    """A client of workers with one thread each, without dask's profiler unless asked for."""
+    import dask
     from dask.distributed import Client, LocalCluster
 
-    settings = {"threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": 0} | options
-    with LocalCluster(n_workers=n_workers, **settings) as workers, Client(workers) as client:
+    settings = {"threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": 0}
+    with (
+        dask.config.set({"distributed.worker.profile.enabled": is_profiled}),
+        LocalCluster(n_workers=n_workers, **settings) as workers,
+        Client(workers) as client,
+    ):
         client.run(warm)
         yield client
 
@@ -164,32 +169,37 @@ def passes(folder: Path) -> None:
 
 
 def scaling(folder: Path) -> None:
-    """Two workers against one, and one against no cluster."""
+    """Two workers against one, and one against no cluster; with dask's profiler, and without."""
     n, d, k = 5_000_000, 32, 200
     place = written(folder, n, d, k, 8)
-    walls, used, fits = [], [], []
-    for n_workers in (0, 1, 2):
-        with running(n_workers) if n_workers else _nothing() as client:
+    alone, _, alone_used = timed(place, k, None)
+    for is_profiled in (False, True):
+        said(f"  dask's profiler is {'on, which is its default' if is_profiled else 'off'}:")
+        fits, walls, used = [], [], []
+        for n_workers in (1, 2):
+            with running(n_workers, is_profiled=is_profiled) as client:
+                for series, one in zip((fits, walls, used), timed(place, k, client), strict=True):
+                    series.append(one)
+        ratio = seconds_of_pass(fits[0]) / seconds_of_pass(fits[1])
+        said(f"  two workers against one: {walls[0] / walls[1]:.2f} times, a pass {ratio:.2f} times")
+        said(f"  one worker against none: {used[0] / alone_used:.2f} times the CPU seconds")
+        with running(1, is_profiled=is_profiled):
             begun, before = time.monotonic(), cpu()
-            fits.append(fitted(place, k=k, cluster=client or "here", passes=4))
-            walls.append(time.monotonic() - begun)
-            used.append(cpu() - before)
-        shown = f"{walls[-1]:.1f} s, {seconds_of_pass(fits[-1]):.2f} s a pass, {used[-1]:.1f} CPU s"
-        said(f"{n:,} x {d}, K = {k}, {n_workers or 'no'} workers: {shown}")
-    ratio = seconds_of_pass(fits[1]) / seconds_of_pass(fits[2])
-    said(f"  two workers against one: {walls[1] / walls[2]:.2f} times, a pass {ratio:.2f} times")
-    said(f"  one worker against none: {used[1] / used[0]:.2f} times the CPU seconds")
-    with running(1):
-        begun, before = time.monotonic(), cpu()
-        time.sleep(20.0)
-        share = (cpu() - before) / (time.monotonic() - begun)
-    said(f"  without work client, scheduler and worker take {share:.3f} CPU seconds a second: {share * walls[1]:.1f} s")
-    said(f"  the same bits: {same(fits[0], fits[1]) and same(fits[1], fits[2])}")
+            time.sleep(20.0)
+            share = (cpu() - before) / (time.monotonic() - begun)
+        said(f"  of these, without work: {share:.3f} CPU seconds a second, {share * walls[0]:.1f} s")
+        said(f"  the same bits: {same(alone, fits[0]) and same(alone, fits[1])}")
 
 
-@contextmanager
-def _nothing() -> Iterator[None]:
-    yield None
+def timed(place: Path, k: int, client: Any) -> tuple[sb.Fit, float, float]:
+    """A fit, its seconds, and the CPU seconds of all processes."""
+    begun, before = time.monotonic(), cpu()
+    found = fitted(place, k=k, cluster=client or "here", passes=4)
+    wall, used = time.monotonic() - begun, cpu() - before
+    n_workers = len(client.scheduler_info(n_workers=-1)["workers"]) if client else "no"
+    shown = f"{wall:.1f} s, {seconds_of_pass(found):.2f} s a pass, {used:.1f} CPU s"
+    said(f"{place.name}, K = {k}, {n_workers} workers: {shown}")
+    return found, wall, used
 
 
 def memory(folder: Path, n: int) -> None:

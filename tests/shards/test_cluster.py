@@ -349,6 +349,35 @@ def test_workers_without_the_instruction_set_are_refused() -> None:
         fit(as_array(), cluster=Narrow())
 
 
+@pytest.mark.parametrize("comes", [True, False])
+def test_a_cluster_without_workers_is_asked_for_one(comes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    from distributed import TimeoutError as NotYet
+
+    class Waiting(Future):
+        def result(self, timeout: float | None = None) -> Any:
+            raise NotYet
+
+        def cancel(self) -> None:
+            pass
+
+    class Adaptive(Client):
+        has_worker = False
+
+        def scheduler_info(self, n_workers: int = -1) -> dict[str, Any]:
+            return {"workers": {"here": {}} if self.has_worker else {}}
+
+        def submit(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+            self.has_worker = comes
+            return super().submit(function, *arguments, **options) if comes else Waiting()
+
+    monkeypatch.setattr(sharding, "_START", 0.2)
+    if comes:
+        assert same(fit(as_array(), cluster=Adaptive()), fit(as_array()))
+    else:
+        with pytest.raises(sb.InvalidArgument, match=r"no worker for 0\.2 seconds"):
+            fit(as_array(), cluster=Adaptive())
+
+
 def test_workers_take_the_instruction_set_of_the_fit() -> None:
     class Other(Client):
         def submit(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:

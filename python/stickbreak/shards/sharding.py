@@ -17,6 +17,8 @@ from stickbreak.shards.pieces import ShardedData, ShardSource, is_collection, lo
 SHARD_ROWS = 2**17
 # The word for shards in this process.
 HERE = "here"
+# Seconds in which a cluster without workers may start one.
+_START = 60
 
 
 def checked(client: Any) -> Any:
@@ -38,10 +40,13 @@ def checked(client: Any) -> Any:
         raise checks.invalid_argument("cluster", f"a client that is {client.status}", "a client that is running")
     if client.asynchronous:
         raise checks.invalid_argument("cluster", "an asynchronous client", "a client with asynchronous=False")
-    if not client.scheduler_info(n_workers=-1)["workers"]:
-        raise checks.invalid_argument("cluster", "a client without workers", "a client with at least one worker")
     try:
+        if not _has_workers(client):
+            found = f"a client that has no worker for {_START} seconds"
+            raise checks.invalid_argument("cluster", found, "a client with at least one worker")
         found = client.run(tasks.about)
+    except InvalidArgument:
+        raise
     except Exception as error:
         text = f"a client whose workers cannot import this package: {type(error).__name__}: {error}"
         raise checks.invalid_argument("cluster", text, "workers with this version of stickbreak") from error
@@ -57,6 +62,21 @@ def checked(client: Any) -> Any:
             hint = f"sb.force_instructions({sets[-1]!r}) makes this process use one that the worker has"
             raise checks.invalid_argument("cluster", text, f"workers with {used}, which this process uses", hint)
     return client
+
+
+def _has_workers(client: Any) -> bool:
+    """Return whether a client has workers. If not, a task asks an adaptive cluster for one."""
+    from distributed import TimeoutError as TooLong
+
+    if client.scheduler_info(n_workers=-1)["workers"]:
+        return True
+    asked = client.submit(tasks.about, pure=False)
+    try:
+        asked.result(timeout=_START)
+    except TooLong:
+        asked.cancel()
+        return False
+    return True
 
 
 @dataclass(frozen=True)
