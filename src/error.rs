@@ -63,6 +63,15 @@ pub enum Error {
 }
 
 impl Error {
+    /// Names the batch at which the source failed, unless it is known.
+    #[must_use]
+    pub(crate) fn at_batch(self, batch: usize) -> Self {
+        match self {
+            Self::Source { batch: None, message } => Self::Source { batch: Some(batch), message },
+            other => other,
+        }
+    }
+
     /// An [`Error::InvalidArgument`] for any displayable value.
     pub fn invalid(argument: impl Into<String>, found: impl std::fmt::Display, allowed: impl Into<String>) -> Self {
         Self::InvalidArgument { argument: argument.into(), found: found.to_string(), allowed: allowed.into() }

@@ -127,6 +127,7 @@ impl<F: Real> Dataset<F> for Collection<'_, F> {
     }
 
     fn pick(&self, rows: &[u64]) -> Result<RowUnits<'_, F>> {
+        debug_assert!(rows.is_sorted(), "each change of the shard would load another one");
         let shard_of = |row: u64| self.starts.partition_point(|&start| start <= row as usize) - 1;
         let lists: Vec<(usize, Vec<u32>)> = rows
             .chunk_by(|&a, &b| shard_of(a) == shard_of(b))

@@ -250,6 +250,7 @@ impl<F: Real> Dataset<F> for Stream<'_, F> {
     }
 
     fn pick(&self, rows: &[u64]) -> Result<RowUnits<'_, F>> {
+        debug_assert!(rows.is_sorted(), "each step back would begin another reading");
         let d = self.n_columns();
         let mut values = room(rows.len(), d)?;
         for &row in rows {
@@ -345,11 +346,7 @@ impl<F: Real> BatchSource<F> for StreamBatches<'_, F> {
 
     fn load(&self, shard: usize) -> Result<RowUnits<'_, F>> {
         let range = self.ranges.rows(shard);
-        let named = |error| match error {
-            Error::Source { batch: None, message } => Error::Source { batch: Some(self.ranges.batch(shard)), message },
-            other => other,
-        };
-        let values = self.stream.read(range.clone()).map_err(named)?;
+        let values = self.stream.read(range.clone()).map_err(|error| error.at_batch(self.ranges.batch(shard)))?;
         let window = Window::new(range.start, values, self.dimension());
         Ok(RowUnits::window(Box::new(window), self.stream.weights, range))
     }

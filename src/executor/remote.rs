@@ -144,7 +144,7 @@ impl Executor for Remote<'_> {
         let head = Head { batch, edits: edits.after(self.versions[batch]), limits };
         let globals = RequestPart::new("globals", encoded(globals)?);
         let parts = [self.setup.clone(), self.plan(plan)?, globals, RequestPart::new("head", encoded(&head)?)];
-        let visit: Visit = decoded(&self.ask.visit(&shards, &parts)?)?;
+        let visit: Visit = decoded(&self.ask.visit(&shards, &parts).map_err(|error| error.at_batch(batch))?)?;
         self.smallest.see(plan, &visit.findings.bags);
         self.versions[batch] = edits.version();
         Ok(visit)

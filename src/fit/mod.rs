@@ -3,6 +3,7 @@
 mod absent;
 mod algorithm;
 mod classes;
+mod copies;
 mod engine;
 mod opening;
 mod order;

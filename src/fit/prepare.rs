@@ -39,6 +39,7 @@ pub(super) struct Prepared<'a, F: Scalar> {
     pub(super) settings: Settings,
     /// The coordinates of the rows, and the specification in them.
     pub(super) grounds: Grounds,
+    pub(super) sharding: Sharding,
     pub(super) source: Box<dyn BatchSource<F> + 'a>,
     /// Fingerprints of the shards.
     prints: Vec<u64>,
@@ -104,6 +105,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
             cancel,
             settings,
             grounds,
+            sharding,
             source,
             prints,
             sizes,

@@ -6,15 +6,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::component::{Class, ComponentId, EditLog};
-use crate::data::{BatchSource, Dataset, RowUnits, Sample, SeenBatches, SeenRows, Sharding, TableRows};
+use crate::data::{BatchSource, Dataset, RowUnits, Sample, SeenBatches, SeenRows};
 use crate::elbo;
 use crate::error::Result;
 use crate::executor::{Executor, InProcess};
+use crate::fit::copies::Copies;
 use crate::fit::order::falling;
 use crate::fit::prepare::Prepared;
 use crate::fit::pulse::Pulse;
 use crate::fit::stages::BestState;
-use crate::fit::trial::copied;
 use crate::global_step::Globals;
 use crate::local_step::{Chunk, FromLabels, Keep, LocalStep, Tap};
 use crate::model::Model;
@@ -57,14 +57,12 @@ impl<F: Scalar> Prepared<'_, F> {
         if best.total.n_components() < 2 {
             return Ok(None);
         }
-        if !self.job.rows.has_shards() {
+        // Visits show the responsibilities of single rows, and there are many.
+        let Some(copies) = Copies::of_all(self.job.rows)? else {
             return self.rearrange_rows(self.job.rows, self.source.as_ref(), best, budget, pulse);
-        }
-        // Visits show the responsibilities of single rows, so all rows are fetched.
-        let list: Vec<u64> = (0..self.n_rows as u64).collect();
-        let (table, weights) = copied(self.job.rows, &list)?;
-        let rows = TableRows { rows: &table, weights: weights.as_deref() };
-        let (source, coordinates) = (rows.batches(Sharding::of(1, None))?, Arc::clone(&self.grounds.coordinates));
+        };
+        let rows = copies.table();
+        let (source, coordinates) = (rows.batches(self.sharding)?, Arc::clone(&self.grounds.coordinates));
         self.rearrange_rows(&rows, &SeenBatches { source, coordinates, allowed: None }, best, budget, pulse)
     }
 

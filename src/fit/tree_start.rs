@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::component::EditLog;
 use crate::data::{Dataset, RowUnits, SeenRows};
 use crate::error::{Error, Result};
+use crate::fit::copies::Copies;
 use crate::fit::prepare::Prepared;
 use crate::fit::stages::{BestState, NewStart, Stage};
 use crate::global_step::Globals;
@@ -55,7 +56,7 @@ impl<F: Scalar> Prepared<'_, F> {
     /// # Errors
     /// [`Error::Cancelled`]; [`Error::Source`].
     pub(super) fn tree_start(&self, best: &BestState) -> Result<Option<NewStart>> {
-        let rows = SeenRows { rows: self.job.rows, coordinates: &self.grounds.coordinates };
+        let rows = self.job.rows;
         let specification = &self.grounds.specification;
         let is_small = self.n_rows <= MOST && self.model.likelihood.dimension() <= MOST_COLUMNS;
         let is_plain = self.model.likelihood.urn().is_some()
@@ -64,6 +65,10 @@ impl<F: Scalar> Prepared<'_, F> {
             && !specification.missing;
         let (Some(estimated), true) = (&specification.estimated, is_small && is_plain) else { return Ok(None) };
         let Ok(process) = specification.partitions() else { return Ok(None) };
+        let copies = Copies::of_all(rows)?;
+        let table = copies.as_ref().map(Copies::table);
+        let rows = table.as_ref().map_or(rows, |table| table as &dyn Dataset<F>);
+        let rows = SeenRows { rows, coordinates: &self.grounds.coordinates };
         let all: Vec<u64> = (0..self.n_rows as u64).collect();
         let values = relative(&rows.pick(&all)?, self.model.likelihood.origin());
         let d = self.model.likelihood.dimension();
@@ -325,12 +330,14 @@ fn nearest(values: &[f64], d: usize, generator: &mut Generator) -> Vec<u32> {
     rows.into_iter().map(|(_, row)| row).collect()
 }
 
-/// These rows as a table.
-/// Rows as they are numbered in the data.
+/// Rows as they are numbered in the data, in ascending order.
 fn numbers(rows: &[u32]) -> Vec<u64> {
-    rows.iter().map(|&row| row.into()).collect()
+    let mut numbers: Vec<u64> = rows.iter().map(|&row| row.into()).collect();
+    numbers.sort_unstable();
+    numbers
 }
 
+/// These rows as a table.
 fn picked(values: &[f64], d: usize, rows: &[u32]) -> RowTable {
     RowTable::dense(rows.iter().flat_map(|&row| &values[row as usize * d..][..d]).copied().collect(), d)
 }

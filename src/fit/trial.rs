@@ -1,8 +1,8 @@
 //! Decides whether trees pay off, by the numbers of units that fits of a few rows need. Times play no role, so the
 //! decision is reproducible.
 
-use crate::data::{Dataset, DenseRows, TableRows};
 use crate::error::{Error, Result};
+use crate::fit::copies::Copies;
 use crate::fit::opening::ROWS_A_UNIT;
 use crate::fit::settings::Cut;
 use crate::fit::{Job, Settings, fit};
@@ -46,25 +46,13 @@ fn pays<F: Scalar>(job: &Job<'_, F>, tree: TreeSettings, cancel: &Cancel) -> Res
     Ok(many as f64 * (n / ROWS as f64).powf(power) <= n / ROWS_A_UNIT as f64)
 }
 
-/// Copies of rows, with their weights.
-pub(super) fn copied<F: Scalar>(
-    rows: &dyn Dataset<F>,
-    list: &[u64],
-) -> Result<(DenseRows<'static, F>, Option<Vec<f64>>)> {
-    let (units, d) = (rows.pick(list)?, rows.n_columns());
-    let mut values = vec![F::ZERO; list.len() * d];
-    units.read(0..list.len(), &vec![F::ZERO; d], &mut values);
-    let weights = rows.weights().map(|_| (0..list.len()).map(|row| units.mass(row)).collect());
-    Ok((DenseRows::new(values, d), weights))
-}
-
 /// The number of nodes that a fit to `n_rows` of the rows ends with; `None` if it needs more than half as many, or
 /// fails.
 fn n_nodes<F: Scalar>(job: &Job<'_, F>, n_rows: usize, tree: TreeSettings, cancel: &Cancel) -> Result<Option<usize>> {
     let n = job.rows.n_rows();
     let list: Vec<u64> = (0..n_rows as u64).map(|row| row * n as u64 / n_rows as u64).collect();
-    let (table, weights) = copied(job.rows, &list)?;
-    let rows = TableRows { rows: &table, weights: weights.as_deref() };
+    let copies = Copies::of(job.rows, &list)?;
+    let rows = copies.table();
     let n_initial = job.init.n_components(n)?;
     let by_row = matches!(job.init, Init::Labels(_) | Init::Table(_));
     let init = if by_row { &Init::KmeansPlusPlus } else { job.init };

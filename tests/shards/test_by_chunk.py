@@ -91,6 +91,20 @@ def test_errors_name_the_chunk(method: str, found: sb.Fit) -> None:
         computed(dd.from_pandas(spoilt, chunksize=300))
 
 
+@pytest.mark.parametrize("method", [*METHODS, "evaluate"])
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [
+        (lambda x: x[1:], r"chunk \d has (299|99) rows, not (300|100)"),
+        (np.ma.masked_invalid, r"chunk \d is a masked array"),
+    ],
+)
+def test_chunks_that_fits_refuse_are_refused(changed: Any, text: str, method: str, found: sb.Fit) -> None:
+    data = as_array().map_blocks(changed, dtype=float, meta=np.empty((0, 0)))
+    with pytest.raises(sb.SourceError, match=text):
+        np.asarray(getattr(found, method)(data))
+
+
 def test_what_the_data_raise_is_told(found: sb.Fit) -> None:
     with pytest.raises(sb.SourceError, match="ZeroDivisionError"):
         found.evaluate(as_array().map_blocks(lambda x: x / 0 if x.size == 1 else 1 // 0, meta=np.empty((0, 3))))

@@ -18,6 +18,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from distributed.client import FutureCancelledError
 
 import stickbreak as sb
 from cases import visible_bits
@@ -81,6 +82,26 @@ def test_components_that_overlap_are_rearranged(chunk: int) -> None:
     assert visible_bits(there, overlapping) == visible_bits(here, overlapping)
     assert here.elbo == pytest.approx(memory.elbo, rel=1e-9)
     assert (visible_bits(here, overlapping) == visible_bits(memory, overlapping)) == (chunk == 1500)
+
+
+def test_work_after_the_last_pass_reads_the_rows_once_or_twice() -> None:
+    """All of it needs copies of rows, in whatever order it looks at them."""
+    read, before = [], []
+
+    def noted(block: np.ndarray) -> np.ndarray:
+        read.append(len(block))
+        return block
+
+    def stream() -> Iterator[np.ndarray]:
+        for begin in range(0, N, 700):
+            yield noted(X[begin : begin + 700])
+
+    # A block at a time.
+    collection = as_array().map_blocks(noted, dtype=float, meta=np.empty((0, 0)))
+    for data in (collection, stream):
+        read.clear()
+        sb.fit(MODEL, data, progress=False, callbacks=[lambda _: before.append(sum(read))])
+        assert N <= sum(read) - before[-1] <= 2 * N
 
 
 @pytest.mark.slow
@@ -505,20 +526,27 @@ def test_a_lost_part_is_sent_again(lost: int) -> None:
     assert same(fit(as_array(), cluster=Losing()), fit(as_array()))
 
 
-def test_a_request_that_is_always_lost_ends_the_fit() -> None:
-    from distributed.client import FutureCancelledError
-
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (FutureCancelledError("visit", "scheduler-restart"), "the cluster lost the request"),
+        (FutureCancelledError("visit", "lost dependencies"), "the cluster lost rows that it cannot compute again"),
+        (OSError("gone"), "the rows cannot be computed on a worker: OSError: gone"),
+    ],
+)
+def test_a_request_that_always_fails_ends_the_fit(error: Exception, text: str) -> None:
     passes: list[int] = []
 
     class Losing(Client):
         def submit(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
             if function is tasks.visit and passes:
-                return Future(error=FutureCancelledError("visit", "lost dependencies"))
+                return Future(error=error)
             return super().submit(function, *arguments, **options)
 
     found = fit(as_array(), cluster=Losing(), callbacks=[lambda record: passes.append(record.index)])
     assert found.stop_reason is sb.StopReason.SOURCE_ERROR
-    assert "the cluster lost the request" in str(found.error)
+    assert "failed at batch" in str(found.error)
+    assert text in str(found.error)
 
 
 def test_tasks_that_wait_for_a_lost_worker_are_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """Updates of fits by collections: the bits of rows in memory, wherever the shards are."""
 
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import dask.array as da
@@ -184,3 +185,8 @@ def test_rows_off_the_support_are_refused() -> None:
         fit = first(data=flat)
     with pytest.raises(sb.InvalidArgument, match="off the subspace in column 2"):
         fit.update(da.from_array(NEW, chunks=(100, -1)), cluster=Client())
+
+
+def test_paths_need_a_cluster(tmp_path: Path) -> None:
+    with pytest.raises(sb.InvalidType, match='cluster="here" reads Parquet files'):
+        first().update(tmp_path / "rows.parquet")

@@ -99,6 +99,8 @@ impl<F: Scalar + Element> Shards<F> for PythonShards<'_> {
     }
 
     fn load(&self, shard: usize) -> Result<RowUnits<'_, F>> {
+        // Loads follow each other without other work where rows are copied.
+        self.cancel.get().map_or(Ok(()), Cancel::check)?;
         let read = |py: Python<'_>| -> PyResult<Vec<F>> {
             let rows: PyReadonlyArray2<'_, F> = self.given.object.bind(py).call_method1("load", (shard,))?.extract()?;
             Ok(rows.as_slice()?.to_vec())

@@ -34,25 +34,36 @@ def mapped(
 
 
 def _of_block(call: Callable[[Any], NDArray[Any]], chunk: Any, block_info: Any = None) -> NDArray[Any]:
-    with _placing("chunk", block_info and block_info[0]["chunk-location"][0], chunk.shape[0]):
+    place = Piece(0, 0, 0, "a chunk", 0)
+    if block_info:
+        given = block_info[0]
+        begin, end = given["array-location"][0]
+        place = Piece(0, 0, end - begin, f"chunk {given['chunk-location'][0]}", end - begin)
+        place.check(chunk)
+    with _placing(place):
         return call(chunk)
 
 
 @contextmanager
-def _placing(what: str, number: int | None, size: int) -> Iterator[None]:
+def _placing(place: Piece) -> Iterator[None]:
     """Name the chunk in errors about its rows."""
     try:
         yield
     except InvalidArgument as error:
-        raise located(error, Piece(0, 0, size, f"{what} {number}", size)) from None
+        raise located(error, place) from None
 
 
 def _of_partition(call: Callable[[Any], NDArray[Any]], partition: Any, partition_info: Any = None) -> Any:
     import pandas as pd
 
-    with _placing("partition", partition_info and partition_info["number"], len(partition)):
+    with _placing(_partition(partition, partition_info)):
         found = call(partition)
     return (pd.Series if found.ndim == 1 else pd.DataFrame)(found, index=partition.index)
+
+
+def _partition(partition: Any, partition_info: Any) -> Piece:
+    size = len(partition)
+    return Piece(0, 0, size, f"partition {partition_info and partition_info['number']}", size)
 
 
 def bound(
@@ -64,7 +75,7 @@ def bound(
     cost = _core.cost_of_components(state)
 
     def of_rows(chunk: Any) -> NDArray[np.float64]:
-        n_rows = chunk.shape[0]
+        n_rows = len(chunk)
         return np.array([[evaluate(chunk) + cost if n_rows else 0.0, n_rows]])
 
     if is_array(X):
@@ -75,7 +86,7 @@ def bound(
         import pandas as pd
 
         def of_partition(partition: Any, partition_info: Any = None) -> Any:
-            with _placing("partition", partition_info and partition_info["number"], len(partition)):
+            with _placing(_partition(partition, partition_info)):
                 return pd.DataFrame(of_rows(partition))
 
         sums = X.map_partitions(of_partition, meta=pd.DataFrame(np.empty((0, 2))))

@@ -1,6 +1,7 @@
 """Further data for a fit."""
 
 from collections.abc import Callable
+from os import PathLike
 from typing import Self
 
 import numpy as np
@@ -94,6 +95,9 @@ class Updating(Fitted):
         tol, threads = checks.non_negative("tol", tol), checks.threads(threads)
         shards = Sharding(cluster, SHARD_ROWS, threads, "X_new", "float64").of(X_new)
         if shards is None:
+            if isinstance(X_new, str | PathLike):
+                hint = 'cluster="here" reads Parquet files in this process'
+                raise checks.invalid_type("X_new", checks.describe(X_new), "rows, or a path with a cluster", hint)
             rows = self._rows(X_new, "X_new", minimum=1, exposure=exposure)
             weights = self._weights(sample_weight, rows.shape[0], lambda: arrays.rows_without_values(rows))
             with names.naming(self.column_names):

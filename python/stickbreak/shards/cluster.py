@@ -253,10 +253,17 @@ class Cluster:
                 self._sent.clear()
                 self._looked = -math.inf
                 if attempt == _ATTEMPTS - 1 or self._client.status != "running":
-                    is_lost = isinstance(error, OSError) or type(error).__module__.startswith("distributed")
-                    what = "the cluster lost the request" if is_lost else "the data source failed on a worker"
-                    raise SourceError(f"{what}: {type(error).__name__}: {error}") from error
+                    raise SourceError(f"{self._what(error)}: {type(error).__name__}: {error}") from error
         raise AssertionError("unreachable")
+
+    def _what(self, error: Exception) -> str:
+        """Return what an error of dask, of the data, or of this class means."""
+        if self._client.status != "running":
+            return "the client has been closed"
+        if "lost dependencies" in str(error):
+            return "the cluster lost rows that it cannot compute again"
+        is_of_cluster = isinstance(error, ConnectionError) or type(error).__module__.startswith("distributed")
+        return "the cluster lost the request" if is_of_cluster else "the rows cannot be computed on a worker"
 
     def _is_stuck(self, known: Container[str]) -> bool:
         """Return whether tasks that were put at lost workers wait although no worker is at them.
@@ -280,7 +287,7 @@ class Cluster:
         from distributed import TimeoutError as NotYet
 
         waiting = futures if isinstance(futures, list) else [futures]
-        found, n_polls, n_stuck = [], 0, 0
+        found, n_polls, n_stuck, n_alone = [], 0, 0, 0
         last = monotonic()
         try:
             for future in waiting:
@@ -292,6 +299,9 @@ class Cluster:
                     if n_polls % _POLLS_A_LOOK == 0:
                         known = self._client.scheduler_info(n_workers=-1)["workers"]
                         last = monotonic() if known else last
+                        n_alone = 0 if known else n_alone + 1
+                        if n_alone == 2:
+                            warnings.warn(f"the cluster has no worker; waiting up to {_PATIENCE} seconds", stacklevel=1)
                         n_stuck = n_stuck + 1 if self._is_stuck(known) else 0
                         if n_stuck == 2:
                             raise ConnectionError("its tasks wait for a worker that is lost")

@@ -57,13 +57,12 @@ class Piece:
     # The number of rows of the chunk.
     size: int
 
-    def rows(self, chunk: Any, dtype: str, n_columns: int, columns: Names | None = None) -> DenseRows:
-        """Return the rows of the shard, given the chunk; columns of a table are put in the order of `columns`.
+    def check(self, chunk: Any) -> None:
+        """Refuse a chunk that has another number of rows than it should have, a mask, or is sparse.
 
         Raises
         ------
         SourceError
-            The chunk has other columns, or another number of rows, than it should have, masked values, or is sparse.
         """
         if is_sparse(chunk):
             raise SourceError(f"{self.name} is sparse; collections are dense: make it an array by .toarray()")
@@ -73,6 +72,16 @@ class Piece:
             raise SourceError(f"{self.name} has {len(chunk)} rows, not {self.size}")
         if isinstance(chunk, np.ma.MaskedArray):
             raise SourceError(f"{self.name} is a masked array; write data.map_blocks(numpy.ma.filled, numpy.nan)")
+
+    def rows(self, chunk: Any, dtype: str, n_columns: int, columns: Names | None = None) -> DenseRows:
+        """Return the rows of the shard, given the chunk; columns of a table are put in the order of `columns`.
+
+        Raises
+        ------
+        SourceError
+            As `check`; or the chunk has other columns than it should have, or no real numbers.
+        """
+        self.check(chunk)
         if columns is not None and is_of(chunk, "pandas", "DataFrame"):
             own = tuple(str(name) for name in chunk.columns)
             if sorted(own) != sorted(columns):
