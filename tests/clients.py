@@ -77,6 +77,9 @@ class Future:
     def release(self) -> None:
         pass
 
+    def cancel(self) -> None:
+        pass
+
     def result(self, timeout: float | None = None) -> Any:
         if self.error is not None:
             raise self.error

@@ -197,11 +197,16 @@ impl<F: Real> BatchSource<F> for CollectionBatches<'_, F> {
     }
 
     fn load(&self, shard: usize) -> Result<RowUnits<'_, F>> {
-        let units = self.collection.shards.load(shard)?;
+        let batch = self.batches.iter().position(|shards| shards.contains(&shard));
+        let named = |error: Error| match batch {
+            Some(batch) => error.at_batch(batch),
+            None => error,
+        };
+        let units = self.collection.shards.load(shard).map_err(named)?;
         if self.collection.prints.agree(shard, print_of_rows(&units, &Cancel::default())?) {
             Ok(units)
         } else {
-            Err(changed_shard(self.batches.iter().position(|shards| shards.contains(&shard)), shard))
+            Err(changed_shard(batch, shard))
         }
     }
 

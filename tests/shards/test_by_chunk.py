@@ -92,11 +92,20 @@ def test_errors_name_the_chunk(method: str, found: sb.Fit) -> None:
 
 
 @pytest.mark.parametrize("method", [*METHODS, "evaluate"])
+def test_sizes_of_chunks_may_be_unknown(method: str, found: sb.Fit) -> None:
+    data, of_rows = as_array(), getattr(found, method)
+    np.testing.assert_allclose(of_rows(data[data[:, 0] > 0.0]), of_rows(X[X[:, 0] > 0.0]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("method", [*METHODS, "evaluate"])
 @pytest.mark.parametrize(
     ("changed", "text"),
     [
         (lambda x: x[1:], r"chunk \d has (299|99) rows, not (300|100)"),
         (np.ma.masked_invalid, r"chunk \d is a masked array"),
+        (lambda x: x[:, 1:], r"chunk \d is of shape \((300|100), 2\), not of 3 columns"),
+        (lambda x: x[:, 0], r"chunk \d is of shape"),
+        (lambda _: None, r"chunk \d is None, not rows"),
     ],
 )
 def test_chunks_that_fits_refuse_are_refused(changed: Any, text: str, method: str, found: sb.Fit) -> None:

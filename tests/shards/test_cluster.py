@@ -378,9 +378,6 @@ def test_a_cluster_without_workers_is_asked_for_one(comes: bool, monkeypatch: py
         def result(self, timeout: float | None = None) -> Any:
             raise NotYet
 
-        def cancel(self) -> None:
-            pass
-
     class Adaptive(Client):
         has_worker = False
 
@@ -409,6 +406,29 @@ def test_workers_take_the_instruction_set_of_the_fit() -> None:
                 sb.force_instructions(None)
 
     assert same(fit(as_array(), cluster=Other()), fit(as_array()))
+
+
+def test_chunks_that_fail_later_end_the_fit_at_a_batch() -> None:
+    passes: list[int] = []
+
+    def gone(block: np.ndarray) -> np.ndarray:
+        if passes:
+            raise OSError("gone")
+        return block
+
+    data = as_array().map_blocks(gone, dtype=float, meta=np.empty((0, 0)))
+    found = fit(data, callbacks=[lambda record: passes.append(record.index)])
+    assert found.stop_reason is sb.StopReason.SOURCE_ERROR
+    assert "failed at batch" in str(found.error)
+    assert "OSError: gone" in str(found.error)
+
+
+@pytest.mark.parametrize("moves", [(), MOVES])
+def test_weighted_rows_of_one_chunk_have_the_bits_of_the_table(moves: Any) -> None:
+    """Also where sums of weights are rounded."""
+    weights = np.random.default_rng(0).uniform(0.2, 3.0, N)
+    options: dict[str, Any] = {"batches": 1, "moves": moves, "sample_weight": weights, "shard_rows": 2**17}
+    assert same(fit(as_array(N), **options), fit(X, **options))
 
 
 def test_changed_data_end_the_fit() -> None:

@@ -1,5 +1,6 @@
 """What a fit says of the rows of a collection, chunk by chunk."""
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from stickbreak import _core, checks
 from stickbreak.errors import InvalidArgument
-from stickbreak.shards.pieces import Piece, array_of_rows, check_alone, failing, is_array, located
+from stickbreak.shards.pieces import Piece, array_of_rows, check_alone, failing, is_array, located, read_as
 
 
 def mapped(
@@ -26,22 +27,23 @@ def mapped(
         X = array_of_rows(X, "X")
         # Other columns and bad arguments are refused at once.
         call(np.empty((0, X.shape[1])))
-        chunks = (X.chunks[0],) if width is None else (X.chunks[0], (width,))
-        drop = {"drop_axis": 1} if width is None else {}
-        meta = np.empty((0,) * len(chunks), dtype=dtype)
-        return X.map_blocks(partial(_of_block, call), dtype=dtype, chunks=chunks, meta=meta, **drop)
+        # With an axis less, dask would look at the chunks, which may be anything.
+        chunks, meta = (X.chunks[0], (width or 1,)), np.empty((0, 0), dtype=dtype)
+        found = X.map_blocks(partial(_of_block, call, read_as(X.dtype)), dtype=dtype, chunks=chunks, meta=meta)
+        return found if width else found[:, 0]
     return X.map_partitions(partial(_of_partition, call), meta=_of_partition(call, X._meta))
 
 
-def _of_block(call: Callable[[Any], NDArray[Any]], chunk: Any, block_info: Any = None) -> NDArray[Any]:
-    place = Piece(0, 0, 0, "a chunk", 0)
-    if block_info:
-        given = block_info[0]
-        begin, end = given["array-location"][0]
-        place = Piece(0, 0, end - begin, f"chunk {given['chunk-location'][0]}", end - begin)
-        place.check(chunk)
+def _of_block(call: Callable[[Any], NDArray[Any]], dtype: str, chunk: Any, block_info: Any = None) -> NDArray[Any]:
+    given = block_info[0]
+    begin, end = given["array-location"][0]
+    # The sizes of chunks may be unknown.
+    size = len(chunk) if math.isnan(end) and hasattr(chunk, "__len__") else end - begin
+    place = Piece(0, 0, size, f"chunk {given['chunk-location'][0]}", size)
+    rows = place.rows(chunk, dtype, given["shape"][1])
     with _placing(place):
-        return call(chunk)
+        found = call(rows)
+    return found if found.ndim == 2 else found[:, np.newaxis]
 
 
 @contextmanager
@@ -81,7 +83,9 @@ def bound(
     if is_array(X):
         X = array_of_rows(X, "X")
         chunks = ((1,) * len(X.chunks[0]), (2,))
-        sums = X.map_blocks(partial(_of_block, of_rows), dtype=float, chunks=chunks, meta=np.empty((0, 2)))
+        sums = X.map_blocks(
+            partial(_of_block, of_rows, read_as(X.dtype)), dtype=float, chunks=chunks, meta=np.empty((0, 2))
+        )
     else:
         import pandas as pd
 

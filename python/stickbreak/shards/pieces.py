@@ -57,12 +57,14 @@ class Piece:
     # The number of rows of the chunk.
     size: int
 
-    def check(self, chunk: Any) -> None:
-        """Refuse a chunk that has another number of rows than it should have, a mask, or is sparse.
+    def rows(self, chunk: Any, dtype: str, n_columns: int, columns: Names | None = None) -> DenseRows:
+        """Return the rows of the shard, given the chunk; columns of a table are put in the order of `columns`.
 
         Raises
         ------
         SourceError
+            The chunk has other columns, or another number of rows, than it should have, a mask, or no real numbers, or
+            is sparse.
         """
         if is_sparse(chunk):
             raise SourceError(f"{self.name} is sparse; collections are dense: make it an array by .toarray()")
@@ -72,16 +74,6 @@ class Piece:
             raise SourceError(f"{self.name} has {len(chunk)} rows, not {self.size}")
         if isinstance(chunk, np.ma.MaskedArray):
             raise SourceError(f"{self.name} is a masked array; write data.map_blocks(numpy.ma.filled, numpy.nan)")
-
-    def rows(self, chunk: Any, dtype: str, n_columns: int, columns: Names | None = None) -> DenseRows:
-        """Return the rows of the shard, given the chunk; columns of a table are put in the order of `columns`.
-
-        Raises
-        ------
-        SourceError
-            As `check`; or the chunk has other columns than it should have, or no real numbers.
-        """
-        self.check(chunk)
         if columns is not None and is_of(chunk, "pandas", "DataFrame"):
             own = tuple(str(name) for name in chunk.columns)
             if sorted(own) != sorted(columns):
@@ -95,6 +87,11 @@ class Piece:
         if values.dtype.kind not in "fiub" or values.dtype.itemsize > 8:
             raise SourceError(f"{self.name} holds values of type {values.dtype}, not real numbers")
         return np.require(values, dtype=dtype, requirements=["C", "A"])
+
+
+def read_as(dtype: Any) -> str:
+    """Return the type in which the core reads values of another one."""
+    return "float32" if dtype in (np.float32, np.float16) else "float64"
 
 
 def _table(chunk: Any, begin: int, end: int) -> NDArray[Any]:
@@ -199,7 +196,7 @@ class ShardedData:
         argument: str,
     ) -> None:
         self.chunks, self.argument = list(chunks), argument
-        self.dtype = "float32" if dtype in (np.float32, np.float16) else "float64"
+        self.dtype = read_as(dtype)
         if dtype.kind in "iub":
             say_converted(dtype, np.dtype(self.dtype))
         self.n_columns, self.columns, self.names = n_columns, columns, names

@@ -74,8 +74,9 @@ def _has_workers(client: Any) -> bool:
     try:
         asked.result(timeout=_START)
     except TooLong:
-        asked.cancel()
         return False
+    finally:
+        asked.cancel()
     return True
 
 
