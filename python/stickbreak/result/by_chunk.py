@@ -43,7 +43,7 @@ def _of_block(call: Callable[[Any], NDArray[Any]], dtype: str, chunk: Any, block
     rows = place.rows(chunk, dtype, given["shape"][1])
     with _placing(place):
         found = call(rows)
-    return found if found.ndim == 2 else found[:, np.newaxis]
+    return found if found.ndim == 2 else found[:, None]
 
 
 @contextmanager
