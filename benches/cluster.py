@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -169,37 +169,34 @@ def passes(folder: Path) -> None:
 
 
 def scaling(folder: Path) -> None:
-    """Two workers against one, and one against no cluster; with dask's profiler, and without."""
+    """Two workers against one, and one against no cluster: medians of rounds, since seconds vary by a tenth."""
     n, d, k = 5_000_000, 32, 200
     place = written(folder, n, d, k, 8)
-    alone, _, alone_used = timed(place, k, None)
-    for is_profiled in (False, True):
-        said(f"  dask's profiler is {'on, which is its default' if is_profiled else 'off'}:")
-        fits, walls, used = [], [], []
-        for n_workers in (1, 2):
-            with running(n_workers, is_profiled=is_profiled) as client:
-                for series, one in zip((fits, walls, used), timed(place, k, client), strict=True):
-                    series.append(one)
-        ratio = seconds_of_pass(fits[0]) / seconds_of_pass(fits[1])
-        said(f"  two workers against one: {walls[0] / walls[1]:.2f} times, a pass {ratio:.2f} times")
-        said(f"  one worker against none: {used[0] / alone_used:.2f} times the CPU seconds")
-        with running(1, is_profiled=is_profiled):
+    fits: list[sb.Fit] = []
+
+    def timed(n_workers: int, *, is_profiled: bool = False) -> np.ndarray:
+        """Seconds, seconds of a pass, and CPU seconds of all processes."""
+        with running(n_workers, is_profiled=is_profiled) if n_workers else nullcontext("here") as where:
             begun, before = time.monotonic(), cpu()
-            time.sleep(20.0)
-            share = (cpu() - before) / (time.monotonic() - begun)
-        said(f"  of these, without work: {share:.3f} CPU seconds a second, {share * walls[0]:.1f} s")
-        said(f"  the same bits: {same(alone, fits[0]) and same(alone, fits[1])}")
+            fits.append(fitted(place, k=k, cluster=where, passes=4))
+            return np.array([time.monotonic() - begun, seconds_of_pass(fits[-1]), cpu() - before])
 
-
-def timed(place: Path, k: int, client: Any) -> tuple[sb.Fit, float, float]:
-    """A fit, its seconds, and the CPU seconds of all processes."""
-    begun, before = time.monotonic(), cpu()
-    found = fitted(place, k=k, cluster=client or "here", passes=4)
-    wall, used = time.monotonic() - begun, cpu() - before
-    n_workers = len(client.scheduler_info(n_workers=-1)["workers"]) if client else "no"
-    shown = f"{wall:.1f} s, {seconds_of_pass(found):.2f} s a pass, {used:.1f} CPU s"
-    said(f"{place.name}, K = {k}, {n_workers} workers: {shown}")
-    return found, wall, used
+    rounds = np.array([[timed(0), timed(1), timed(2), timed(2, is_profiled=True)] for _ in range(3)])
+    said(f"{n:,} x {d}, K = {k}: seconds, seconds of a pass, CPU seconds, in three rounds")
+    for column, name in enumerate(("no workers", "1 worker", "2 workers", "2, profiled")):
+        shown = ";  ".join(f"{wall:5.1f} {one:5.2f} {used:5.1f}" for wall, one, used in rounds[:, column])
+        said(f"  {name:11}  {shown}")
+    wall, one, _ = np.median(rounds[:, 1] / rounds[:, 2], axis=0)
+    said(f"  two workers against one: {wall:.2f} times, a pass {one:.2f} times")
+    profiled = np.median(rounds[:, 3, 1] / rounds[:, 2, 1])
+    said(f"  with dask's profiler, which is on by default, a pass on two takes {profiled:.2f} times as long")
+    said(f"  one worker against none: {np.median(rounds[:, 1, 2] / rounds[:, 0, 2]):.2f} times the CPU seconds")
+    with running(1):
+        begun, before = time.monotonic(), cpu()
+        time.sleep(20.0)
+        share = (cpu() - before) / (time.monotonic() - begun)
+    said(f"  of these, without work: {share:.3f} CPU seconds a second")
+    said(f"  the same bits: {all(same(fits[0], other) for other in fits[1:])}")
 
 
 def memory(folder: Path, n: int) -> None:
