@@ -16,7 +16,7 @@ use crate::fit::sizes::Sizes;
 use crate::fit::stages::{BestState, NewStart, Stage};
 use crate::fit::{DataAccess, Job, Run};
 use crate::fitted::{Fitted, Packs};
-use crate::grounds::{Grounds, check_form, check_same, survey};
+use crate::grounds::{Grounds, check_form, check_numbers, check_same, survey};
 use crate::hash::fingerprint;
 use crate::identity::Identity;
 use crate::init::{Beginning, Init};
@@ -68,8 +68,11 @@ impl<'a, F: Scalar> Prepared<'a, F> {
             job.check_shards()?;
         }
         let labels = job.labels()?;
+        // Rows in shards are numbered by shard.
+        let check = |n| if rows.has_shards() { Ok(()) } else { check_numbers("data", n) };
         // A stream has to be read before its rows can be counted.
         if rows.can_seek() {
+            check(rows.n_rows())?;
             Sizes::new(specification, init, settings, labels.as_ref(), kind.unread(rows.n_rows()))?;
         }
         check_form(specification, rows.is_sparse())?;
@@ -79,6 +82,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         if n < 2 && !rows.can_seek() {
             return Err(Error::invalid("data", format!("{n} rows"), "at least two rows"));
         }
+        check(n)?;
         let sizes = Sizes::new(specification, init, settings, labels.as_ref(), kind.extent(rows, n)?)?;
         let units = settings.units.for_rows(n);
         let sparsity = kind.sparsity(settings.local.sparsity, sizes.components);

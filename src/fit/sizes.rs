@@ -4,7 +4,6 @@ use crate::component::MOST_COMPONENTS;
 use crate::data::PartialLabels;
 use crate::error::{Error, Result};
 use crate::fit::settings::Settings;
-use crate::grounds::check_numbers;
 use crate::init::Init;
 use crate::model::Specification;
 use crate::visits::Extent;
@@ -39,7 +38,6 @@ impl Sizes {
         if n == 0 {
             return Err(Error::invalid("data", "0 rows", "at least one row"));
         }
-        check_numbers("data", n)?;
         let components = n_components(specification, init, settings, labels, extent)?;
         if !settings.moves.grow() {
             settings.local.sparsity.check(components, extent.nouns.components)?;

@@ -81,7 +81,9 @@ impl Fitted {
         let started = Instant::now();
         let units = self.units_of(rows)?;
         let n_rows = self.n_rows + rows.n_rows();
-        check_numbers("X_new", n_rows)?;
+        if !rows.has_shards() {
+            check_numbers("X_new", rows.n_rows())?;
+        }
         let Named { name, parameters } = &self.specification.likelihood;
         let demands = likelihood::demands(name, parameters)?;
         check_form(&self.specification, rows.is_sparse())?;

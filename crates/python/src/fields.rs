@@ -22,11 +22,12 @@ pub(crate) fn field<'py, T: FromPyObjectOwned<'py>>(dict: &Bound<'py, PyDict>, n
     outcome.map_err(|error| format_error(format!("{name}: {error}")))
 }
 
-/// Reads the number of rows, which the core counts in 32 bits.
+/// Reads the number of rows, which float64 must represent.
 pub(crate) fn n_rows(header: &Bound<'_, PyDict>) -> PyResult<usize> {
-    match field::<u32>(header, "n_rows")? {
+    match field::<usize>(header, "n_rows")? {
         0 => Err(format_error("a fit of no rows".into())),
-        n => Ok(n as usize),
+        n if n <= 1 << f64::MANTISSA_DIGITS => Ok(n),
+        n => Err(format_error(format!("a fit of {n} rows"))),
     }
 }
 
