@@ -14,7 +14,7 @@ use crate::real::Real;
 pub enum Freedom {
     /// None: columns are not changed.
     Fixed,
-    /// One unit common to all columns.
+    /// One unit common to all columns, and leaving out constant columns.
     Common,
     /// A unit for each column, and leaving out constant columns.
     Columns,

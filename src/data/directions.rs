@@ -38,12 +38,16 @@ fn unit(variance: f64) -> f64 {
 }
 
 impl Coordinates {
-    /// All columns of the data, in units of their standard deviations, or of their root mean squares if `about_zero`.
+    /// All columns of the data, in units of their standard deviations, or of their root mean squares if `about_zero`. A
+    /// common unit is that of the columns that vary.
     pub fn in_units(data: &Moments, freedom: Freedom, about_zero: bool) -> Self {
         let coordinates = Self::identity(data.dimension());
         let units = match freedom {
             Freedom::Fixed => return coordinates,
-            Freedom::Common => vec![unit(data.mean_variance()); data.dimension()],
+            Freedom::Common => {
+                let n_varying = data.variance.iter().filter(|variance| **variance > 0.0).count().max(1);
+                vec![unit(data.variance.iter().sum::<f64>() / n_varying as f64); data.dimension()]
+            }
             Freedom::Columns | Freedom::Subspace => {
                 let square = |j: usize| data.variance[j] + if about_zero { data.mean[j].powi(2) } else { 0.0 };
                 (0..data.dimension()).map(|j| unit(square(j))).collect()
@@ -61,7 +65,7 @@ impl Coordinates {
 pub fn informative<F: Real>(data: &Moments, freedom: Freedom, about_zero: bool) -> Result<Informative> {
     let whole = Coordinates::in_units(data, freedom, about_zero);
     let single = F::NAME == "float32";
-    if !matches!(freedom, Freedom::Columns | Freedom::Subspace) {
+    if freedom == Freedom::Fixed {
         return Ok(Informative { coordinates: whole, lacks_rows: false, varies: true });
     }
     let share = if single { CONSTANT.1 } else { CONSTANT.0 };

@@ -57,7 +57,7 @@ pub(crate) use evidence::maximum_at;
 pub use evidence::{Caution, Evidence, GUARD, Given, Loosening};
 pub use gaussian::Gaussian;
 pub use known_covariance_gaussian::KnownCovarianceGaussian;
-pub use layout::{Member, members, n_columns};
+pub use layout::{Member, members, n_columns, seen};
 pub use multinomial::Multinomial;
 pub use negative_binomial::NegativeBinomial;
 pub use poisson::Poisson;

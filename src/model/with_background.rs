@@ -12,12 +12,18 @@ use crate::simd::Scalar;
 use crate::suffstats::Summary;
 
 impl Specification {
-    /// The columns of each likelihood for which their scales are equal.
+    /// The columns of each likelihood for which their scales are equal, among the `d` columns that the model sees.
     pub(super) fn columns_alike(&self, d: usize) -> Result<Vec<Vec<usize>>> {
         let Named { name, parameters } = &self.likelihood;
-        let alike =
-            likelihood::members(name, parameters)?.into_iter().filter(|part| part.entry.freedom <= Freedom::Common);
-        Ok(alike.map(|part| part.columns.unwrap_or_else(|| (0..d).collect())).collect())
+        let parts = likelihood::members(name, parameters)?;
+        let is_alike = |part: &likelihood::Member| part.entry.freedom <= Freedom::Common;
+        if let [part] = &parts[..]
+            && part.columns.is_none()
+        {
+            return Ok(if is_alike(part) { vec![(0..d).collect()] } else { Vec::new() });
+        }
+        let seen = likelihood::seen(&parts, parameters)?;
+        Ok(parts.iter().zip(seen).filter(|(part, _)| is_alike(part)).map(|(_, columns)| columns).collect())
     }
 
     /// The moments of the data that a background needs, if there is one.
