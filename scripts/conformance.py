@@ -36,7 +36,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "conformance.md"
 OBJECTIVES = ("variational", "map", "ml")
 SPARSITIES = (1, 2, None)
-N_ROWS, N_COLUMNS, N_COMPONENTS, N_BATCHES, N_PASSES = 60, 3, 3, 3, 6
+N_ROWS, N_COLUMNS, N_COMPONENTS, N_BATCHES, N_PASSES = 600, 3, 3, 3, 6
 # Start of fits with moves: births start from one component, splits from more than there should be.
 MOVES: dict[str, tuple[int, tuple[Move, ...]]] = {
     "births": (1, (sb.Birth(), sb.Merge(), sb.Delete())),
@@ -44,8 +44,8 @@ MOVES: dict[str, tuple[int, tuple[Move, ...]]] = {
     "splits from one": (1, (sb.Split(), sb.Merge(), sb.Delete())),
     "all from many": (8, (sb.Birth(), sb.Split(), sb.Merge(), sb.Delete())),
 }
-# With this weight, the few rows suffice for many components.
-WEIGHT = 10.0
+# Of at most one: in rows in memory, components would be sought with less than a larger weight.
+WEIGHT = 0.5
 # At this concentration weights have a mode under every process: see `FiniteDirichlet`.
 CONCENTRATION = 1.5 * N_COMPONENTS
 # Priors are redrawn until they have a mode, if the objective needs one.

@@ -57,7 +57,7 @@ pub(crate) fn survey<F: Scalar>(
         member.parameters(parameters).exposure_among(n_columns)?;
     }
     let needs = demands.sought.needs.max(specification.needs_of_background());
-    all_moments(rows, Sought { needs, resolution, ..demands.sought }, &allowed, missing, cancel)
+    all_moments(rows, Sought { needs, resolution, repeats: true, ..demands.sought }, &allowed, missing, cancel)
 }
 
 /// Refuses data whose moments, computed `again`, do not have the fingerprint of their first reading.

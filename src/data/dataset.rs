@@ -60,6 +60,11 @@ pub trait Dataset<F: Real>: Send + Sync {
         false
     }
 
+    /// All rows as a dense table, if they are stored in that form.
+    fn table(&self) -> Option<&dyn Rows<F>> {
+        None
+    }
+
     /// All rows as a sparse table, if they are stored in that form.
     fn csr(&self) -> Option<Csr<'_, F>> {
         None
@@ -112,6 +117,10 @@ impl<F: Real> Dataset<F> for TableRows<'_, F> {
 
     fn can_seek(&self) -> bool {
         true
+    }
+
+    fn table(&self) -> Option<&dyn Rows<F>> {
+        Some(self.rows).filter(|rows| rows.csr().is_none())
     }
 
     fn csr(&self) -> Option<Csr<'_, F>> {

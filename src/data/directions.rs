@@ -87,7 +87,8 @@ pub fn informative<F: Real>(data: &Moments, freedom: Freedom, about_zero: bool) 
         let correlations = Correlations::of(data, &varying, about_zero);
         let rank = correlations.rank(single)?;
         // n rows span at most n directions, or n - 1 if the mean is free.
-        let most = data.n_distinct - usize::from(!about_zero && data.n_distinct > 0);
+        let n_distinct = data.repeats.n_distinct;
+        let most = n_distinct - usize::from(!about_zero && n_distinct > 0);
         lacks_rows = rank < varying.len() && rank >= most;
         if rank < varying.len() && !lacks_rows {
             kept = correlations.independent(rank).into_iter().map(|position| varying[position]).collect();
@@ -201,7 +202,7 @@ mod tests {
         let rows = DenseRows::new(values, d);
         let table = TableRows { rows: &rows, weights: None };
         let (domain, cancel) = (Domain::Real.into(), Cancel::default());
-        let sought = Sought { needs: Needs::Covariance, resolution: true, values: false };
+        let sought = Sought { resolution: true, ..Sought::of(Needs::Covariance) };
         let data = all_moments(&table, sought, &domain, false, &cancel).expect("finite");
         let found = informative::<f64>(&data, Freedom::Subspace, false).expect("finite");
         (data, found.coordinates)
@@ -251,7 +252,7 @@ mod tests {
     fn few_rows_leave_nothing_out() {
         let values: Vec<f64> = (0..40).map(|value| (f64::from(value * value) * 1.7).sin()).collect();
         let (data, coordinates) = seen(&values, 10);
-        assert!((data.n_distinct, coordinates.rank()) == (4, 10));
+        assert!((data.repeats.n_distinct, coordinates.rank()) == (4, 10));
         assert_eq!(seen(&[values.clone(), values].concat(), 10).1.rank(), 10);
     }
 

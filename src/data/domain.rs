@@ -204,6 +204,11 @@ impl Allowed {
         self.exposed.iter().filter_map(|exposed| exposed.source.column())
     }
 
+    /// Whether all columns have real numbers.
+    pub fn are_real(&self) -> bool {
+        self.domains.iter().all(|domain| matches!(domain, Domain::Real | Domain::Centred))
+    }
+
     /// Whether any column has codes.
     pub fn has_codes(&self) -> bool {
         self.domains.contains(&Domain::Codes)
@@ -244,6 +249,15 @@ pub struct Sought {
     pub resolution: bool,
     /// Whether the counts of every column are sought.
     pub values: bool,
+    /// Whether it is to be judged why rows repeat.
+    pub repeats: bool,
+}
+
+impl Sought {
+    /// Moments alone.
+    pub fn of(needs: Needs) -> Self {
+        Self { needs, resolution: false, values: false, repeats: false }
+    }
 }
 
 /// Requirements of a likelihood on the data.

@@ -1,11 +1,11 @@
 //! The first reading of rows: their sums, extremes, distinct values and fingerprints.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
 use crate::data::histogram::Counters;
+use crate::data::repeats::{Sketch, hash_of_row};
 use crate::data::resolution::Distinct;
 use crate::data::{Allowed, Csr, RowUnits, Sought};
 use crate::error::Result;
@@ -15,8 +15,10 @@ use crate::real::Real;
 
 /// Number of rows processed at a time.
 pub(super) const BLOCK: usize = 1024;
-/// Number of blocks after which most continuous columns have been recognised.
+/// Number of blocks of the first wave, and how many times more blocks each further wave has. After each wave, fewer
+/// columns are looked at for rounding, and fewer rows for copies.
 const FIRST_BLOCKS: usize = 8;
+const GROWTH: usize = 8;
 
 /// Sums of the first reading, relative to a pivot.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -31,8 +33,8 @@ pub struct FirstSums {
     /// Only for codes.
     pub(super) largest: Vec<f64>,
     pub(super) extremes: Extremes,
-    /// Hashes of the distinct rows of positive weight, up to the number that is sought.
-    pub(super) rows: BTreeSet<u64>,
+    /// The rows of positive weight that repeat.
+    pub(super) repeats: Sketch,
     pub(super) distinct: Distinct,
     /// Of no columns unless they are sought.
     pub(super) counters: Counters,
@@ -45,7 +47,7 @@ pub struct FirstSums {
 pub struct First {
     /// What is sought.
     pub sought: Sought,
-    /// Number of distinct rows up to which they are counted.
+    /// Number of distinct rows up to which they are counted exactly.
     pub n_distinct: usize,
     /// The values that rows may have.
     pub allowed: Allowed,
@@ -101,7 +103,7 @@ impl FirstSums {
             absent: vec![0.0; d],
             largest: vec![0.0; if first.allowed.has_codes() { d } else { 0 }],
             extremes: Extremes::new(if is_sparse { 0 } else { d }),
-            rows: BTreeSet::new(),
+            repeats: Sketch::new(d, first.n_distinct),
             distinct: Distinct::new(d, first.sought.resolution),
             counters: Counters::new(if first.sought.values { d } else { 0 }),
             prints: vec![layout],
@@ -109,13 +111,15 @@ impl FirstSums {
     }
 
     /// Adds the sums of other shards.
-    pub(super) fn add(&mut self, other: Self, first: &First) {
-        self.n_rows += other.n_rows;
+    pub(super) fn add(&mut self, other: Self) {
         self.prints.extend(other.prints.iter());
-        self.add_part(other, first);
+        let (n_before, n_rows) = (self.n_rows as u64, other.n_rows);
+        self.add_part(other, n_before);
+        self.n_rows += n_rows;
     }
 
-    fn add_part(&mut self, part: Self, first: &First) {
+    /// Adds the sums of a part of the rows that counts its rows from that after the first `n_before`.
+    fn add_part(&mut self, part: Self, n_before: u64) {
         self.mass += part.mass;
         self.sums.iter_mut().zip(part.sums).for_each(|(total, sum)| *total += sum);
         self.absent.iter_mut().zip(part.absent).for_each(|(total, part)| *total += part);
@@ -123,11 +127,7 @@ impl FirstSums {
         self.extremes.add(&part.extremes);
         self.distinct.add(part.distinct);
         self.counters.merge(&part.counters);
-        for row in part.rows {
-            if self.rows.len() < first.n_distinct {
-                self.rows.insert(row);
-            }
-        }
+        self.repeats.add(part.repeats, n_before);
     }
 
     /// Adds rows that follow those so far.
@@ -143,10 +143,11 @@ impl FirstSums {
 
     fn read_dense<F: Real>(&mut self, units: &RowUnits<'_, F>, first: &First, cancel: &Cancel) -> Result<()> {
         let ranges: Vec<_> = blocks(units.len(), BLOCK).collect();
-        // The first few blocks show that most columns are continuous; later blocks then skip the sorting of those.
-        let (leading, others) = ranges.split_at(FIRST_BLOCKS.min(ranges.len()));
-        for ranges in [leading, others].into_iter().filter(|ranges| !ranges.is_empty()) {
-            self.read_blocks(units, ranges, first, cancel)?;
+        let (mut left, mut size) = (&ranges[..], FIRST_BLOCKS);
+        while !left.is_empty() {
+            let (wave, others) = left.split_at(size.min(left.len()));
+            self.read_blocks(units, wave, first, cancel)?;
+            (left, size) = (others, size * GROWTH);
         }
         self.n_rows += units.len();
         Ok(())
@@ -160,9 +161,8 @@ impl FirstSums {
         cancel: &Cancel,
     ) -> Result<()> {
         let (d, First { allowed, missing, .. }) = (units.dimension(), first);
-        let n_sought = if self.rows.len() < first.n_distinct { first.n_distinct } else { 0 };
         let pivot: Vec<f64> = self.pivot.get_or_insert_with(|| first_row(units)).clone();
-        let nothing = Self { distinct: self.distinct.clone(), ..Self::new(first, d, false, 0) };
+        let (distinct, repeats) = (&self.distinct, &self.repeats);
         let parts = try_map_with(
             ranges.len(),
             || vec![F::ZERO; BLOCK * d],
@@ -171,13 +171,15 @@ impl FirstSums {
                 let range = ranges[index].clone();
                 let rows = &mut rows[..range.len() * d];
                 units.read(range.clone(), &vec![F::ZERO; d], rows);
-                let distinct = nothing.distinct.of_block(rows, |row| units.mass(range.start + row));
-                let (mut part, mut print) = (Self { distinct, ..Self::new(first, d, false, 0) }, 0);
+                let distinct = distinct.of_block(rows, |row| units.mass(range.start + row));
+                let mut part = Self { distinct, repeats: repeats.begun(), ..Self::new(first, d, false, 0) };
+                let mut print = 0;
                 for (unit, row) in range.zip(rows.chunks_exact(d)) {
                     let weight = units.mass(unit);
                     allowed.check_holes("data", row, units.row_number(unit), *missing)?;
                     part.mass += weight;
-                    print = print_of_row(print, row, weight);
+                    let hash = hash_of_row(row);
+                    print = fingerprint(print, [hash, weight.to_bits()]);
                     for (column, ((sum, &value), &zero)) in part.sums.iter_mut().zip(row).zip(&pivot).enumerate() {
                         if *missing && value.is_nan() {
                             part.absent[column] += weight;
@@ -194,17 +196,16 @@ impl FirstSums {
                     }
                     if weight > 0.0 {
                         part.extremes.add_row(row);
-                        if part.rows.len() < n_sought {
-                            part.rows.insert(fingerprint(0, row.iter().map(|value| value.to_f64().to_bits())));
-                        }
+                        part.repeats.add_row(hash, unit as u64, weight);
                     }
                 }
                 Ok((part, print))
             },
         )?;
+        let n_before = self.n_rows as u64;
         for (part, print) in parts {
             self.continue_print(print);
-            self.add_part(part, first);
+            self.add_part(part, n_before);
         }
         Ok(())
     }
@@ -270,12 +271,7 @@ pub fn print_of_rows<F: Real>(units: &RowUnits<'_, F>, cancel: &Cancel) -> Resul
         let rows = &mut rows[..range.len() * d];
         units.read(range.clone(), &vec![F::ZERO; d], rows);
         let unit_rows = range.zip(rows.chunks_exact(d));
-        Ok(unit_rows.fold(0, |print, (unit, row)| print_of_row(print, row, units.mass(unit))))
+        Ok(unit_rows.fold(0, |print, (unit, row)| fingerprint(print, [hash_of_row(row), units.mass(unit).to_bits()])))
     })?;
     Ok(prints.into_iter().fold(d as u64, |print, block| fingerprint(print, [block])))
-}
-
-/// Continues the fingerprint `before` with a row.
-fn print_of_row<F: Real>(before: u64, row: &[F], weight: f64) -> u64 {
-    fingerprint(before, row.iter().map(|value| value.to_f64().to_bits()).chain([weight.to_bits()]))
 }

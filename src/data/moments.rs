@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::data::first_reading::{Extremes, First, FirstSums};
 use crate::data::histogram::Histogram;
-use crate::data::resolution::MOST_ROWS;
+use crate::data::repeats::{Repeats, Sketch};
 use crate::data::second_reading::{Second, Squares};
 use crate::data::{Allowed, Dataset, Needs, Reading, Sought};
 use crate::error::{Error, Result};
@@ -42,9 +42,10 @@ pub struct Moments {
     pub beyond: f64,
     /// How far the median of these rows is from the middle of the extremes, in half ranges; 1 if there are none.
     pub distance: f64,
-    /// Number of distinct rows of positive weight, counted only up to the number that matters.
-    pub n_distinct: usize,
-    /// The step of a rounded column, 0 for a continuous one, (D,); zeros if no likelihood requires it.
+    /// Rows that repeat as wholes, if rows are dense.
+    pub repeats: Repeats,
+    /// The width of the cells for which the values of a rounded column stand, 0 for a continuous one, (D,); zeros if no
+    /// likelihood requires it.
     pub resolution: Vec<f64>,
     /// How often each column has each count, if a likelihood requires it.
     pub values: Option<Arc<Histogram>>,
@@ -95,7 +96,7 @@ pub fn moments<F: Scalar>(
     missing: bool,
     cancel: &Cancel,
 ) -> Result<Moments> {
-    all_moments(data, Sought { needs, resolution: false, values: false }, allowed, missing, cancel)
+    all_moments(data, Sought::of(needs), allowed, missing, cancel)
 }
 
 /// As [`moments`], with all that is sought.
@@ -106,15 +107,14 @@ pub fn all_moments<F: Scalar>(
     missing: bool,
     cancel: &Cancel,
 ) -> Result<Moments> {
-    let (d, Sought { needs, resolution, .. }) = (data.n_columns(), sought);
+    let (d, needs) = (data.n_columns(), sought.needs);
     let (room, what) = if needs == Needs::Covariance { (4 * d, "D x D matrices") } else { (8, "single rows") };
     // Moments are computed in `fit`, where the argument is called `data`.
     check_room(room.saturating_mul(d), |_| {
         Error::invalid("data", format!("{d} columns"), format!("of few enough columns that {what} fit in memory"))
     })?;
-    let of_rank = if needs == Needs::Covariance { d + 2 } else { 0 };
-    let n_rows_sought = of_rank.max(if resolution { MOST_ROWS } else { 0 });
-    let first = First { sought, n_distinct: n_rows_sought, allowed: allowed.clone(), missing, pivot: None };
+    let n_distinct = if needs == Needs::Covariance { d + 2 } else { 0 };
+    let first = First { sought, n_distinct, allowed: allowed.clone(), missing, pivot: None };
     let means = Means::of(data, first, cancel)?;
     let (variance, covariance) = match needs {
         Needs::Means => (Vec::new(), Vec::new()),
@@ -133,7 +133,7 @@ pub fn all_moments<F: Scalar>(
             (covariance.iter().step_by(d + 1).copied().collect(), covariance)
         }
     };
-    let Means { n_rows, mass, mean, largest, least, most, n_distinct, resolution, values, prints, .. } = means;
+    let Means { n_rows, mass, mean, largest, least, most, repeats, resolution, values, prints, .. } = means;
     let fingerprint = if let [only] = prints[..] { only } else { fingerprint(0, prints.iter().copied()) };
     let overall = variance.clone();
     Ok(Moments {
@@ -148,7 +148,7 @@ pub fn all_moments<F: Scalar>(
         largest,
         least,
         most,
-        n_distinct,
+        repeats,
         resolution,
         values,
         fingerprint,
@@ -166,7 +166,7 @@ struct Means {
     largest: Vec<f64>,
     least: Vec<f64>,
     most: Vec<f64>,
-    n_distinct: usize,
+    repeats: Repeats,
     resolution: Vec<f64>,
     values: Option<Arc<Histogram>>,
     prints: Vec<u64>,
@@ -174,21 +174,34 @@ struct Means {
 
 impl Means {
     fn of<F: Scalar>(data: &dyn Dataset<F>, first: First, cancel: &Cancel) -> Result<Self> {
-        let (d, wants_values) = (data.n_columns(), first.sought.values);
+        let (d, sought, are_real) = (data.n_columns(), first.sought, first.allowed.are_real());
         let sums = data.sum(&Reading::First(first), cancel)?.into_first()?;
         let FirstSums {
-            n_rows, pivot, mass, sums: mut mean, absent, largest, extremes, rows, distinct, prints, ..
+            n_rows, pivot, mass, sums: mut mean, absent, largest, extremes, repeats, distinct, prints, ..
         } = sums;
-        let values = wants_values.then(|| Arc::new(Histogram::from(sums.counters)));
+        let values = sought.values.then(|| Arc::new(Histogram::from(sums.counters)));
         let masses: Vec<f64> = absent.iter().map(|absent| mass - absent).collect();
         let pivot = pivot.unwrap_or_else(|| vec![0.0; d]);
         for ((value, zero), &mass) in mean.iter_mut().zip(pivot).zip(&masses) {
             *value = zero + if mass > 0.0 { *value / mass } else { 0.0 };
         }
-        let (Extremes { least, most }, n_distinct) = (extremes, rows.len());
-        let resolution = distinct.resolution::<F>(if d > 1 { n_distinct } else { n_rows });
-        Ok(Self { n_rows, mass, masses, mean, largest, least, most, n_distinct, resolution, values, prints })
+        let Extremes { least, most } = extremes;
+        let repeats = if sought.repeats { judged(data, &repeats, are_real)? } else { repeats.judge::<F>(&[], d, true) };
+        let resolution = distinct.resolution::<F>(repeats.rows_of_mass(mass));
+        Ok(Self { n_rows, mass, masses, mean, largest, least, most, repeats, resolution, values, prints })
     }
+}
+
+/// What is known of repeated rows, after a look at some of them if they matter.
+fn judged<F: Scalar>(data: &dyn Dataset<F>, sketch: &Sketch, are_real: bool) -> Result<Repeats> {
+    let d = data.n_columns();
+    if !sketch.may_hide() {
+        return Ok(sketch.judge::<F>(&[], d, are_real));
+    }
+    let units = data.pick(&sketch.numbers())?;
+    let mut values = vec![F::ZERO; units.len() * d];
+    units.read(0..units.len(), &vec![F::ZERO; d], &mut values);
+    Ok(sketch.judge(&values, d, are_real))
 }
 
 /// The sums of squares of the second reading.

@@ -65,7 +65,7 @@ impl ReadSums {
     /// [`Error::Format`] for sums of another reading.
     pub fn add(&mut self, other: Self, reading: &Reading) -> Result<()> {
         match (self, other, reading) {
-            (Self::First(sums), Self::First(other), Reading::First(first)) => sums.add(*other, first),
+            (Self::First(sums), Self::First(other), Reading::First(_)) => sums.add(*other),
             (Self::Second(sums), Self::Second(other), Reading::Second(_)) => sums.add(&other),
             (Self::Strays(columns), Self::Strays(other), Reading::Strays(_)) => columns.extend(other),
             _ => return Err(other_reading()),

@@ -468,6 +468,7 @@ impl<F: Scalar> Engine<'_, F> {
             base_measure_gain,
             n_components,
             n_units: position.work.units,
+            mass: position.memo.total().mass,
             n_batches,
             proposed: restarts.proposed + moves.iter().map(|report| report.proposed).sum::<usize>(),
             accepted: restarts.accepted + moves.iter().map(|report| report.accepted).sum::<usize>(),

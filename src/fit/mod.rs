@@ -2,6 +2,7 @@
 
 mod absent;
 mod algorithm;
+mod all_rows;
 mod classes;
 mod copies;
 mod engine;
@@ -13,6 +14,7 @@ mod pulse;
 mod rearrange;
 mod run;
 mod search;
+mod search_rows;
 mod settings;
 mod sizes;
 mod stages;
@@ -23,7 +25,7 @@ mod update;
 
 use std::time::Instant;
 
-use crate::data::Dataset;
+use crate::data::{Dataset, Moments};
 use crate::error::{Error, Result};
 use crate::events::Observer;
 use crate::executor::Ask;
@@ -128,10 +130,21 @@ pub fn fit<F: Scalar>(
     observer: &dyn Observer,
     cancel: &Cancel,
 ) -> Result<Fitted> {
+    fit_surveyed(job, None, checkpoint, observer, cancel)
+}
+
+/// As [`fit`], with the moments of the rows if they are known.
+fn fit_surveyed<F: Scalar>(
+    job: &Job<'_, F>,
+    surveyed: Option<&Moments>,
+    checkpoint: Option<&[u8]>,
+    observer: &dyn Observer,
+    cancel: &Cancel,
+) -> Result<Fitted> {
     let started = Instant::now();
     let settings = trial::decided(job, cancel)?;
     let job = &Job { settings: &settings, ..*job };
-    let prepared = prepare::Prepared::new(job, cancel)?;
+    let prepared = prepare::Prepared::new(job, surveyed, cancel)?;
     let executor = &mut *prepared.executor()?;
     let position = match checkpoint {
         Some(bytes) => prepared.resume(bytes, executor)?,

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use crate::component::{ComponentId, EditLog};
-use crate::data::{BatchSource, Coordinates, Dataset, Moments, PartialLabels, SeenBatches, SeenRows, Sharding};
+use crate::data::{
+    BatchSource, Coordinates, Dataset, Moments, PartialLabels, Repeats, SeenBatches, SeenRows, Sharding,
+};
 use crate::error::{Error, Result};
 use crate::evidence;
 use crate::executor::{Executor, InProcess, Remote, RunSetup};
@@ -43,6 +45,7 @@ pub(super) struct Prepared<'a, F: Scalar> {
     pub(super) source: Box<dyn BatchSource<F> + 'a>,
     /// Fingerprints of the shards.
     prints: Vec<u64>,
+    repeats: Repeats,
     sizes: Sizes,
     pub(super) n_rows: usize,
     mass: f64,
@@ -56,33 +59,22 @@ pub(super) struct Prepared<'a, F: Scalar> {
 }
 
 impl<'a, F: Scalar> Prepared<'a, F> {
-    /// Computes the moments of the data, and derives from them everything that depends on the data.
+    /// Computes the moments of the data, unless they are known, and derives from them everything that depends on the
+    /// data.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] and [`Error::NotSupported`] for an invalid job; [`Error::Source`];
     /// [`Error::Cancelled`].
-    pub(super) fn new(job: &'a Job<'a, F>, cancel: &'a Cancel) -> Result<Self> {
+    pub(super) fn new(job: &'a Job<'a, F>, surveyed: Option<&Moments>, cancel: &'a Cancel) -> Result<Self> {
         let Job { specification, rows, init, settings, .. } = *job;
         let kind = settings.units.kind::<F>();
-        if rows.has_shards() {
-            job.check_shards()?;
-        }
-        let labels = job.labels()?;
-        // Rows in shards are numbered by shard.
-        let check = |n| if rows.has_shards() { Ok(()) } else { check_numbers("data", n) };
-        // A stream has to be read before its rows can be counted.
-        if rows.can_seek() {
-            check(rows.n_rows())?;
-            Sizes::new(specification, init, settings, labels.as_ref(), kind.unread(rows.n_rows()))?;
-        }
-        check_form(specification, rows.is_sparse())?;
-        kind.check(&job.task())?;
-        let data = survey(specification, rows, cancel)?;
+        let labels = job.check_unread()?;
+        let data = surveyed.map_or_else(|| survey(specification, rows, cancel), |data| Ok(data.clone()))?;
         let n = data.n_rows;
         if n < 2 && !rows.can_seek() {
             return Err(Error::invalid("data", format!("{n} rows"), "at least two rows"));
         }
-        check(n)?;
+        job.check_number(n)?;
         let sizes = Sizes::new(specification, init, settings, labels.as_ref(), kind.extent(rows, n)?)?;
         let units = settings.units.for_rows(n);
         let sparsity = kind.sparsity(settings.local.sparsity, sizes.components);
@@ -103,7 +95,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
         let settings = Settings { local, units, ..settings.clone() };
         let identity = identity::<F>(&data, source.as_ref(), specification, init, &settings, sizes);
         let (moves, mass) = (job.settings.moves.list(), data.mass);
-        let prints = data.prints;
+        let (prints, repeats) = (data.prints, data.repeats);
         Ok(Self {
             job,
             cancel,
@@ -112,6 +104,7 @@ impl<'a, F: Scalar> Prepared<'a, F> {
             sharding,
             source,
             prints,
+            repeats,
             sizes,
             n_rows: n,
             mass,
@@ -273,8 +266,44 @@ impl<'a, F: Scalar> Prepared<'a, F> {
             stop_reason: run.stop_reason,
             error: run.error,
             runner_up: None,
+            repeats: self.repeats,
+            searched: None,
             packs: Packs::default(),
         }
+    }
+}
+
+impl<F: Scalar> Job<'_, F> {
+    /// Refuses what can be refused before rows are read. Returns the labels.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] and [`Error::NotSupported`] for an invalid job.
+    pub(super) fn check_unread(&self) -> Result<Option<PartialLabels>> {
+        let Job { specification, rows, init, settings, .. } = *self;
+        if rows.has_shards() {
+            self.check_shards()?;
+        }
+        let labels = self.labels()?;
+        // Whether units are nodes of a tree may not have been decided yet.
+        let is_decided = settings.units.tree().is_none_or(|tree| !tree.on_trial);
+        let kind = settings.units.kind::<F>();
+        // A stream has to be read before its rows can be counted.
+        if rows.can_seek() {
+            self.check_number(rows.n_rows())?;
+            if is_decided {
+                Sizes::new(specification, init, settings, labels.as_ref(), kind.unread(rows.n_rows()))?;
+            }
+        }
+        check_form(specification, rows.is_sparse())?;
+        if is_decided {
+            kind.check(&self.task())?;
+        }
+        Ok(labels)
+    }
+
+    /// Refuses more rows than can be numbered. Rows in shards are numbered by shard.
+    fn check_number(&self, n: usize) -> Result<()> {
+        if self.rows.has_shards() { Ok(()) } else { check_numbers("data", n) }
     }
 }
 

@@ -346,7 +346,7 @@ mod tests {
         let (specification, init) = (Specification::new("Gaussian", "DirichletProcess"), Init::Labels(&labels));
         let job = Job { specification: &specification, rows: &rows, init: &init, settings: &settings, ask: None };
         let cancel = Cancel::default();
-        let prepared = Prepared::new(&job, &cancel).expect("a good job");
+        let prepared = Prepared::new(&job, None, &cancel).expect("a good job");
         let position = prepared.start().expect("labels");
         let (total, base) = (position.memo.total().clone(), position.base.clone());
         let model = prepared.model.with_base(base.clone()).expect("the same base measure");

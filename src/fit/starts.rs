@@ -1,9 +1,11 @@
 //! Runs a fit from several starts and keeps the best.
 
+use crate::data::Moments;
 use crate::error::{Error, Result};
 use crate::events::{Event, Observer, OfRun};
-use crate::fit::{Job, Settings, fit};
+use crate::fit::{Job, Settings, fit_surveyed};
 use crate::fitted::{Ended, Fitted, Resumed, StopReason};
+use crate::grounds::survey;
 use crate::parallel::{Cancel, side_by_side};
 use crate::simd::Scalar;
 
@@ -24,11 +26,31 @@ struct StartRound {
 }
 
 impl<F: Scalar> Job<'_, F> {
-    /// As [`Job::best_of`], with all columns of the rows.
+    /// As [`Job::best_of`], with all columns of the rows. Where copies and weights hide the structure, it is sought in the
+    /// search rows, by which starts are compared.
     pub(super) fn best_of_columns(
         &self,
         starts: Starts<'_>,
         resumed: Resumed<'_>,
+        observer: &dyn Observer,
+        cancel: &Cancel,
+    ) -> Result<Fitted> {
+        self.check_unread()?;
+        let data = &survey(self.specification, self.rows, cancel)?;
+        let Some(search) = self.search_rows(data, cancel)? else {
+            return self.best_of_starts(starts, resumed, Some(data), observer, cancel);
+        };
+        let found = search.with_job(self, |job| job.best_of_starts(starts, resumed, None, observer, cancel))?;
+        let found = Fitted { repeats: data.repeats, ..found };
+        self.of_all_rows(found, data, observer, cancel)
+    }
+
+    /// The best fit of all starts.
+    fn best_of_starts(
+        &self,
+        starts: Starts<'_>,
+        resumed: Resumed<'_>,
+        surveyed: Option<&Moments>,
         observer: &dyn Observer,
         cancel: &Cancel,
     ) -> Result<Fitted> {
@@ -43,7 +65,7 @@ impl<F: Scalar> Job<'_, F> {
                 .on_event(0, Event::Round { first, n_runs: round.seeds.len(), standing: Box::new(standing.clone()) });
             let n_wide = standing.n_wide.map(|n_wide| n_wide.max(n_classes));
             let n_components = if round.is_wide { n_wide } else { self.settings.n_components };
-            let ended = self.run_round(&round.seeds, n_components, checkpoint.take(), observer, cancel);
+            let ended = self.run_round(&round.seeds, n_components, surveyed, checkpoint.take(), observer, cancel);
             // A failure to compare them must not lose the fits.
             let agree = |one: &Fitted, other: &Fitted| one.agreement(other, self.rows, cancel).ok().flatten();
             if let Some(stopped) = standing.take(ended, &agree)? {
@@ -87,6 +109,7 @@ impl<F: Scalar> Job<'_, F> {
         &self,
         seeds: &[u64],
         n_components: Option<usize>,
+        surveyed: Option<&Moments>,
         checkpoint: Option<&[u8]>,
         observer: &dyn Observer,
         cancel: &Cancel,
@@ -94,7 +117,7 @@ impl<F: Scalar> Job<'_, F> {
         let outcomes = side_by_side(seeds.len(), |run| {
             let settings = Settings { seed: seeds[run], n_components, ..self.settings.clone() };
             let job = Job { settings: &settings, ..*self };
-            let outcome = fit(&job, checkpoint, &OfRun { run, observer }, cancel);
+            let outcome = fit_surveyed(&job, surveyed, checkpoint, &OfRun { run, observer }, cancel);
             if outcome.is_err() {
                 cancel.cancel();
             }
@@ -121,6 +144,7 @@ mod tests {
 
     use super::*;
     use crate::data::{DenseRows, TableRows};
+    use crate::fit::fit;
     use crate::init::Init;
     use crate::model::{Named, Objective, Specification};
     use crate::moves::Moves;

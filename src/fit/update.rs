@@ -149,7 +149,7 @@ impl Fitted {
         let places = run.classes.into_iter().flatten();
         let classes = places.filter_map(|place| self.classes.get(place as usize).copied()).collect();
         let changed = Self { specification, n_rows, classes, summary, elbo, history, stop_reason, ..self.clone() };
-        Ok(Self { error: run.error, runner_up: None, ..changed })
+        Ok(Self { error: run.error, runner_up: None, searched: None, ..changed })
     }
 
     /// The history with further passes.

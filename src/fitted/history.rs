@@ -22,6 +22,8 @@ pub struct Record {
     /// Number of units of the pass: rows, nodes that stand for many rows, or, in topic models, distinct words of
     /// documents.
     pub n_units: usize,
+    /// The mass that the bound is of: that of the search rows, as long as there are any (mathematics 10.12).
+    pub mass: f64,
     /// Number of batches.
     pub n_batches: usize,
     /// Number of moves proposed.
@@ -41,6 +43,17 @@ pub struct RunnerUp {
     pub objective: f64,
     /// The adjusted Rand index of its labels and those of the best start.
     pub ari: f64,
+}
+
+/// The rows in which structure was sought, if these were not all rows with their weights (mathematics 10.12).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Searched {
+    /// Their number.
+    pub n_rows: usize,
+    /// Sum of their weights.
+    pub mass: f64,
+    /// The objective of the fit to them, which compares starts, nats.
+    pub objective: f64,
 }
 
 /// Why a run ended.

@@ -20,7 +20,7 @@ pub use clusters::{Join, Joins};
 pub use coherence::{Coherence, coherence};
 pub use completion::Completion;
 pub use densities::log_densities;
-pub use history::{Record, RunnerUp, StopReason};
+pub use history::{Record, RunnerUp, Searched, StopReason};
 pub use packs::{Packs, Prediction};
 pub use predictions::Assigned;
 pub use result::Fitted;

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use crate::background;
 use crate::component::ComponentId;
-use crate::data::{Coordinates, RowUnits, Rows, Strays, strays};
+use crate::data::{Coordinates, Repeats, RowUnits, Rows, Strays, strays};
 use crate::elbo::collapsed;
 use crate::error::{Error, Result};
 use crate::evidence;
-use crate::fitted::history::{Record, RunnerUp, StopReason};
+use crate::fitted::history::{Record, RunnerUp, Searched, StopReason};
 use crate::fitted::packs::{PackedFit, Packs, Prediction};
 use crate::global_step::Globals;
 use crate::grounds::{check_numbers, check_values};
@@ -56,6 +56,10 @@ pub struct Fitted {
     pub error: Option<Error>,
     /// The second best of several starts, if there were any and rows have labels.
     pub runner_up: Option<RunnerUp>,
+    /// What is known of repeated rows; nothing in a fit from a file.
+    pub repeats: Repeats,
+    /// The rows in which structure was sought, if these were not all.
+    pub searched: Option<Searched>,
     /// Packed components for predictions. They are valid only for the current values of the other fields. To change a
     /// field, modify a clone, which starts without packed components.
     pub packs: Packs,
@@ -91,11 +95,14 @@ impl Fitted {
     }
 
     /// Returns the bound plus the guard of the base measure (mathematics 10.1), which compares fits of the same data,
-    /// nats.
+    /// nats: of the search rows, if there were any.
     ///
     /// # Errors
     /// As [`Fitted::model`], and [`Error::Numerical`].
     pub fn objective(&self) -> Result<f64> {
+        if let Some(searched) = &self.searched {
+            return Ok(searched.objective);
+        }
         let model = self.model::<f64>()?;
         Ok(self.elbo + evidence::guard(&model)? + model.allocate(&self.summary).guard)
     }

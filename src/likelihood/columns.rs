@@ -174,7 +174,7 @@ impl FromParameters for Columns {
     fn demands(parameters: &Parameters) -> Result<Demands> {
         let mut all = Demands {
             domain: Domain::Mixed,
-            sought: Sought { needs: Needs::Means, resolution: false, values: false },
+            sought: Sought::of(Needs::Means),
             sparse: false,
             missing: true,
             freedom: Self::ENTRY.freedom,

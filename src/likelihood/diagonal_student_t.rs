@@ -117,7 +117,7 @@ impl FromParameters for DiagonalStudentT {
     fn demands(_: &Parameters) -> Result<Demands> {
         Ok(Demands {
             domain: Domain::Real,
-            sought: Sought { needs: Self::NEEDS, resolution: true, values: false },
+            sought: Sought { resolution: true, ..Sought::of(Self::NEEDS) },
             sparse: false,
             missing: true,
             freedom: Freedom::Columns,

@@ -96,9 +96,9 @@ pub trait FromParameters: Sized {
         Ok(Demands {
             domain: Self::ENTRY.domain.unwrap_or(Domain::Real),
             sought: Sought {
-                needs: Self::NEEDS,
                 resolution: Self::ENTRY.parameters.contains(&RESOLUTION),
                 values: Self::VALUES,
+                ..Sought::of(Self::NEEDS)
             },
             sparse: Self::ENTRY.support(Feature::Sparse).is_some(),
             missing: Self::ENTRY.support(Feature::Missing).is_some(),

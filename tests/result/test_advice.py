@@ -158,14 +158,16 @@ def test_flags_under_a_gaussian_and_one_hot_columns_under_bernoulli() -> None:
 def test_duplicate_rows() -> None:
     rows = two_clusters(400)
     rows[380:] = rows[360:380]
-    assert advice(rows)["duplicates"].text == "10% of the rows are equal to another one"
-    assert "duplicates" not in advice(rows[:385])
+    assert advice(rows)["copies"].text.startswith("20 of 400 rows are copies of others, more than chance explains")
+    assert "copies" not in advice(rows[:380])
     # Where all columns have few values, equal rows are no sign of copies.
     assert "duplicates" not in advice(np.random.default_rng(0).integers(5, size=(400, 2)).astype(float))
     few = np.repeat(np.random.default_rng(0).normal(size=(5, 3)), 20, axis=0)
-    assert advice(few)["duplicates"].text == "100% of the rows are equal to another one"
-    assert "duplicates" not in advice(few[:, :1])
-    assert "duplicates" not in advice(np.round(10.0 * few))
+    assert advice(few)["copies"].text.startswith("95 of 100 rows are copies")
+    assert not {"copies", "duplicates"} & advice(few[:, :1]).keys()
+    # Rounded amounts meet by chance.
+    ages = np.random.default_rng(0).normal(50.0, 4.0, size=(400, 1)).round()
+    assert advice(ages)["duplicates"].text.endswith("% of the rows repeat another one, as often as chance explains, and all count")
     assert advice(np.ones((50, 3)))["duplicates"].text == "all rows are equal"
 
 

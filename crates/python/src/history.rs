@@ -2,7 +2,8 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use stickbreak::fitted::{Record, RunnerUp};
+use stickbreak::data::{Repeats, Repetition};
+use stickbreak::fitted::{Record, RunnerUp, Searched};
 use stickbreak::moves::{MoveKind, Report};
 
 use crate::fields::{field, format_error, optional};
@@ -17,6 +18,7 @@ pub fn record_to_dict<'py>(py: Python<'py>, record: &Record) -> PyResult<Bound<'
     dict.set_item("base_measure_gain", record.base_measure_gain)?;
     dict.set_item("n_components", record.n_components)?;
     dict.set_item("n_units", record.n_units)?;
+    dict.set_item("mass", record.mass)?;
     dict.set_item("n_batches", record.n_batches)?;
     dict.set_item("proposed", record.proposed)?;
     dict.set_item("accepted", record.accepted)?;
@@ -32,6 +34,32 @@ pub fn record_to_dict<'py>(py: Python<'py>, record: &Record) -> PyResult<Bound<'
 pub fn runner_up_from(header: &Bound<'_, PyDict>) -> PyResult<Option<RunnerUp>> {
     let found: Option<Option<[f64; 2]>> = optional(header, "runner_up")?;
     Ok(found.flatten().map(|[objective, ari]| RunnerUp { objective, ari }))
+}
+
+/// Reads the rows of a search from the header of a file; files of earlier versions have none.
+pub fn searched_from(header: &Bound<'_, PyDict>) -> PyResult<Option<Searched>> {
+    let found: Option<Option<[f64; 3]>> = optional(header, "searched")?;
+    let Some([n_rows, mass, objective]) = found.flatten() else { return Ok(None) };
+    if n_rows < 1.0 || n_rows % 1.0 != 0.0 || !(mass.is_finite() && mass > 0.0) {
+        return Err(format_error(format!("a search in {n_rows} rows of weight {mass}")));
+    }
+    Ok(Some(Searched { n_rows: n_rows as usize, mass, objective }))
+}
+
+/// Converts what is known of repeated rows to a dict.
+pub fn repeats_to_dict<'py>(py: Python<'py>, repeats: &Repeats) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("n_rows", repeats.n_rows)?;
+    dict.set_item("n_distinct", repeats.n_distinct)?;
+    let rows = match repeats.rows {
+        Repetition::Rare => "rare",
+        Repetition::Chance => "chance",
+        Repetition::Copies => "copies",
+    };
+    dict.set_item("rows", rows)?;
+    dict.set_item("has_large_weights", repeats.has_large_weights)?;
+    dict.set_item("weights_are_counts", repeats.weights_are_counts)?;
+    Ok(dict)
 }
 
 fn report_to_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {
@@ -77,6 +105,7 @@ pub fn record_from_dict(dict: &Bound<'_, PyDict>) -> PyResult<Record> {
         n_components: field(dict, "n_components")?,
         // Files of earlier versions have none.
         n_units: optional(dict, "n_units")?.unwrap_or(0),
+        mass: optional(dict, "mass")?.unwrap_or(0.0),
         n_batches: optional(dict, "n_batches")?.unwrap_or(0),
         proposed: field(dict, "proposed")?,
         accepted: field(dict, "accepted")?,

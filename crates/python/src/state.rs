@@ -6,8 +6,9 @@ use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadwriteArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use stickbreak::Result;
+use stickbreak::data::Repeats;
 use stickbreak::fit::Limits;
-use stickbreak::fitted::{Fitted, Joins, Packs, Prediction, StopReason};
+use stickbreak::fitted::{Fitted, Joins, Packs, Prediction, Searched, StopReason};
 use stickbreak::local_step::Keep;
 use stickbreak::model::Objective;
 use stickbreak::process::Concentration;
@@ -17,7 +18,7 @@ use crate::coordinates::{basis, lost_columns, read_coordinates, write_coordinate
 use crate::errors::to_python;
 use crate::estimated::{read_estimated, write_estimated};
 use crate::fields::{field, format_error, n_rows, optional};
-use crate::history::{record_from_dict, record_to_dict, runner_up_from};
+use crate::history::{record_from_dict, record_to_dict, repeats_to_dict, runner_up_from, searched_from};
 use crate::panics::caught;
 use crate::run::{run_quietly, run_soon};
 use crate::specification::{GivenPair, read, read_parameters, specification, write, write_parameters};
@@ -217,6 +218,18 @@ impl FitState {
     #[getter]
     fn runner_up(&self) -> Option<[f64; 2]> {
         self.fitted.runner_up.map(|second| [second.objective, second.ari])
+    }
+
+    /// Of the rows in which structure was sought, if not all: number, sum of weights, and the objective of their fit.
+    #[getter]
+    fn searched(&self) -> Option<[f64; 3]> {
+        self.fitted.searched.map(|Searched { n_rows, mass, objective }| [n_rows as f64, mass, objective])
+    }
+
+    /// What is known of repeated rows, after a fit.
+    #[getter]
+    fn repeats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        repeats_to_dict(py, &self.fitted.repeats)
     }
 
     #[getter]
@@ -421,6 +434,7 @@ impl FitState {
         header.set_item("stop_reason", fitted.stop_reason.name())?;
         header.set_item("history", self.history(py)?)?;
         header.set_item("runner_up", self.runner_up())?;
+        header.set_item("searched", self.searched())?;
         let arrays = PyDict::new(py);
         arrays.set_item("origin", vector(py, fitted.origin.clone()))?;
         write_coordinates(&fitted.coordinates, &arrays)?;
@@ -482,6 +496,8 @@ impl FitState {
                 .ok_or_else(|| format_error(format!("unknown stop reason {stop:?}")))?,
             error: None,
             runner_up: runner_up_from(header)?,
+            repeats: Repeats::default(),
+            searched: searched_from(header)?,
             packs: Packs::default(),
         };
         done(|| fitted.check())?;

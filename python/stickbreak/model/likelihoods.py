@@ -104,8 +104,8 @@ class Gaussian(Likelihood):
         2e-13 of the variance of a column, or of its squared distance from `mean`, because float64 would lose it.
     resolution : float or array_like of shape (D,), optional
         Step to which the values of each column are rounded, in the units of the data; 0 for none. Above 0 the density
-        is that of a cell of this width, so rounding gains nothing. Default: the smallest gap between two values of a
-        column if each value is shared by more than two different rows on average; otherwise 0.
+        is that of a cell of this width, so rounding gains nothing. Default: the way from a value of the column to the
+        next one that is about as common, if values repeat; otherwise 0 (mathematics 10.5).
     prior : {None, "rule"}, optional
         None: parameters that you leave out start at their defaults and are estimated between passes. "rule": they stay
         at their defaults.
@@ -235,8 +235,8 @@ class ZeroMeanGaussian(Likelihood):
         about zero. If you give a scale, constant and dependent columns stay in the model.
     resolution : float or array_like of shape (D,), optional
         Step to which the values of each column are rounded, in the units of the data; 0 for none. Above 0 the density
-        is that of a cell of this width, so rounding gains nothing. Default: the smallest gap between two values of a
-        column if each value is shared by more than two different rows on average; otherwise 0.
+        is that of a cell of this width, so rounding gains nothing. Default: the way from a value of the column to the
+        next one that is about as common, if values repeat; otherwise 0 (mathematics 10.5).
     prior : {None, "rule"}, optional
         None: parameters that you leave out start at their defaults and are estimated between passes. "rule": they stay
         at their defaults.
@@ -295,8 +295,8 @@ class DiagonalGaussian(Likelihood):
         distance from `mean`.
     resolution : float or array_like of shape (D,), optional
         Step to which the values of each column are rounded, in the units of the data; 0 for none. Above 0 the density
-        is that of a cell of this width, so rounding gains nothing. Default: the smallest gap between two values of a
-        column if each value is shared by more than two different rows on average; otherwise 0.
+        is that of a cell of this width, so rounding gains nothing. Default: the way from a value of the column to the
+        next one that is about as common, if values repeat; otherwise 0 (mathematics 10.5).
     prior : {None, "rule"}, optional
         None: parameters that you leave out start at their defaults and are estimated between passes. "rule": they stay
         at their defaults.
@@ -355,8 +355,8 @@ class SphericalGaussian(Likelihood):
         The base measure.
     resolution : float or array_like of shape (D,), optional
         Step to which the values of each column are rounded, in the units of the data; 0 for none. Above 0 the density
-        is that of a cell of this width, so rounding gains nothing. Default: the smallest gap between two values of a
-        column if each value is shared by more than two different rows on average; otherwise 0.
+        is that of a cell of this width, so rounding gains nothing. Default: the way from a value of the column to the
+        next one that is about as common, if values repeat; otherwise 0 (mathematics 10.5).
     prior : {None, "rule"}, optional
         None: parameters that you leave out start at their defaults and are estimated between passes. "rule": they stay
         at their defaults.

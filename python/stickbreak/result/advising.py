@@ -24,7 +24,6 @@ _MOST_ROWS, _MOST_VALUES, _PIECES = 10_000, 2_000_000, 8
 _AGREE = 0.8
 _NEARLY_ALL_ROWS = 0.98
 _NEARLY_CONSTANT = 0.99
-_MANY_DUPLICATES = 0.05
 # With fewer rows, duplicates and equal values may be chance.
 _LEAST_ROWS = 20
 # Columns with at most this many distinct integers look like codes rather than amounts.
@@ -126,25 +125,6 @@ def of_state(fit: Result) -> Iterator[Advice]:
         )
         tries = ("more starts (n_init=)", "stability(), which tells the components that other seeds find too")
         yield Advice(text, kind="disagreement", suggestions=tries)
-    yield from _of_steps(fit)
-
-
-def _of_steps(fit: Result) -> Iterator[Advice]:
-    """Yield advice on how integers were treated."""
-    found = getattr(fit.model.likelihood, "resolution", None)
-    if found is None:
-        return
-    steps = np.zeros(fit._state.dimension) + found
-    # Every step above the largest is whole, which says nothing of the values.
-    whole = np.flatnonzero((steps >= 1.0) & (steps <= arrays.LARGEST_WHOLE) & (steps % 1.0 == 0.0))
-    if whole.size:
-        one = whole.size == 1
-        text = (
-            f"{columns(whole.tolist(), fit.column_names)} {'holds' if one else 'hold'} whole numbers, which "
-            f"{type(fit.model.likelihood).__name__} takes for values rounded to {'that step' if one else 'their steps'}"
-        )
-        tries = ("Poisson() if all columns are counts", "Categorical() if all are codes")
-        yield Advice(text, kind="whole_numbers", suggestions=tries)
 
 
 @dataclass(frozen=True)
@@ -175,8 +155,6 @@ def of_rows(sample: Sample | None, likelihood: Likelihood, names: Names | None) 
     if sample is None or len(sample.rows) < _LEAST_ROWS:
         return
     rows = sample.rows
-    if likelihood._domain in _REAL:
-        yield from _of_duplicates(rows, [_counted(column) for column in rows.T])
     for places, part, _ in likelihood._parts({}):
         if places is None:
             yield from _of_columns(sample, part, names)
@@ -224,28 +202,6 @@ def _of_equal_values(values: Sequence[tuple[NDArray[Any], NDArray[np.int64]]], n
         yield Advice(text, kind="flags", suggestions=tries)
 
 
-def _of_duplicates(rows: NDArray[Any], values: Sequence[tuple[NDArray[Any], NDArray[np.int64]]]) -> Iterator[Advice]:
-    seen: dict[bytes, int] = {}
-    for row in np.ascontiguousarray(rows[~np.isnan(rows).all(axis=1)]):
-        key = row.tobytes()
-        seen[key] = seen.get(key, 0) + 1
-    if len(seen) == 1:
-        text = "all rows are equal" if sum(seen.values()) < _MOST_ROWS else f"{_MOST_ROWS:,} sampled rows are all equal"
-        yield Advice(text, kind="duplicates", suggestions=("columns that vary",))
-        return
-    # If all columns have few distinct values, rows repeat by chance, unless these are fractions of which each belongs
-    # to one row.
-    varying = [distinct for distinct, _ in values if len(distinct) > 1]
-    few = all(len(distinct) <= _FEW_VALUES for distinct in varying)
-    fractions = [distinct for distinct in varying if (distinct % 1.0 != 0.0).any()]
-    if few and not (len(fractions) > 1 and all(len(distinct) == len(seen) for distinct in fractions)):
-        return
-    share = sum(number for number in seen.values() if number > 1) / len(rows)
-    if share >= _MANY_DUPLICATES:
-        text = f"{share:.0%} of the rows are equal to another one"
-        yield Advice(text, kind="duplicates", suggestions=("each row once, where they are copies",))
-
-
 def _of_skewed(rows: NDArray[Any], names: Names | None) -> Iterator[Advice]:
     """Look for positive columns that are skewed to the right, and less skewed after logarithms."""
     found = []
@@ -290,6 +246,25 @@ def _of_copies(rows: NDArray[Any], likelihood: Likelihood, names: Names | None) 
             f"{type(likelihood).__name__} counts once more"
         )
         yield Advice(text, kind="copied_columns", suggestions=("the data without such columns", "Gaussian()"))
+
+
+def of_steps(sample: Sample | None, fit: Result) -> Iterator[Advice]:
+    """Yield advice on how integers were treated."""
+    found = getattr(fit.model.likelihood, "resolution", None)
+    if found is None or sample is None:
+        return
+    steps = np.zeros(fit._state.dimension) + found
+    # Every number above the largest is whole, which says nothing of the values.
+    is_step = (steps >= 1.0) & (steps <= arrays.LARGEST_WHOLE)
+    whole = [column for column in np.flatnonzero(is_step).tolist() if not np.any(sample.rows[:, column] % 1.0 > 0.0)]
+    if whole:
+        one = len(whole) == 1
+        text = (
+            f"{columns(whole, fit.column_names)} {'holds' if one else 'hold'} whole numbers, which "
+            f"{type(fit.model.likelihood).__name__} takes for values rounded to {'that step' if one else 'their steps'}"
+        )
+        tries = ("Poisson() if all columns are counts", "Categorical() if all are codes")
+        yield Advice(text, kind="whole_numbers", suggestions=tries)
 
 
 def of_counts(sample: Sample | None, fit: Result) -> Iterator[Advice]:

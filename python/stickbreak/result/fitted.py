@@ -173,9 +173,23 @@ class Fitted:
     def objective(self) -> float:
         """The value for comparing fits of the same data, in nats: `elbo` minus a penalty on the estimated prior.
 
-        It equals `elbo` if no parameter of the prior is estimated.
+        It equals `elbo` if no parameter of the prior is estimated. Where components were sought in the `search_rows`, it
+        is of these rows, because starts are compared by them.
         """
         return self._state.objective_value
+
+    @property
+    def search_rows(self) -> int | None:
+        """The number of rows in which components were sought; None if these are all rows with their weights.
+
+        Copies of rows and large weights look like dense clusters. So where rows repeat more often than chance explains,
+        or weights exceed 1 and are no counts of equal rows, components are sought in each distinct row once, with a
+        weight of at most 1. Then passes over all rows with their weights follow, with the components and the prior that
+        were found. `elbo`, `counts` and `components` are of all rows; `objective` and the records of the search in
+        `history` (see `Record.n_units`) are of the search rows. See mathematics 10.12.
+        """
+        searched = self._state.searched
+        return None if searched is None else int(searched[0])
 
     @property
     def bound(self) -> str:
@@ -249,7 +263,9 @@ class Fitted:
         - "whole_numbers": Gaussian columns of integers, and how the fit treated them.
         - "nearly_constant": columns that have one value in at least 99% of the rows.
         - "flags": columns of two values under a Gaussian, or one-hot columns under `Bernoulli`.
-        - "duplicates": at least 5% of the rows repeat another one.
+        - "copies": rows are copies of others, how many, and what follows.
+        - "duplicates": at least 5% of the rows repeat another one, as often as chance explains; or all rows are equal.
+        - "weights": weights exceed 1, and how the fit took them.
         - "skewed": positive Gaussian columns with a skewness above 1.5 that logarithms at least halve.
         - "outliers": Gaussian rows that are far from the others, and how far.
         - "copied_columns": columns that repeat another one, under a likelihood with independent columns.

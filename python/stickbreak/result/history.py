@@ -88,6 +88,9 @@ class Record:
     n_units : int
         Number of units that the pass visited: rows, nodes of trees (`KdTree`), which stand for many rows, or, for topic
         models, distinct words of documents. 0 in files of earlier versions.
+    mass : float
+        Sum of the weights of the rows (or of the words of documents) that the bound is of. Where components are sought in
+        `Fit.search_rows`, it shows which records are of the search and which of all rows. 0 in files of earlier versions.
     n_batches : int
         Number of batches of the pass. 0 in files of earlier versions.
     proposed : int
@@ -118,6 +121,7 @@ class Record:
     base_measure_gain: float
     n_components: int
     n_units: int
+    mass: float
     n_batches: int
     proposed: int
     accepted: int
@@ -128,6 +132,13 @@ class Record:
     def _from_core(cls, event: dict[str, Any]) -> "Record":
         values = {field.name: event[field.name] for field in fields(cls)}
         return cls(**{**values, "moves": tuple(MoveReport(**report) for report in event["moves"])})
+
+
+def of_the_same_rows(records: Iterable[Record]) -> list[tuple[Record, Record]]:
+    """Return all pairs of consecutive records whose bounds are of the same rows, so that they compare."""
+    listed = list(records)
+    pairs = zip(listed, listed[1:], strict=False)
+    return [(before, after) for before, after in pairs if abs(after.mass - before.mass) <= 1e-6 * after.mass]
 
 
 def moves_of(records: Iterable[Record]) -> tuple[MoveReport, ...]:

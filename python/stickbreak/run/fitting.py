@@ -15,7 +15,7 @@ from stickbreak.io.names import with_column
 from stickbreak.model.mixture import Mixture
 from stickbreak.model.model import Model
 from stickbreak.model.topic_model import TopicModel
-from stickbreak.result import advising
+from stickbreak.result import advising, repeating
 from stickbreak.result.fit import Fit
 from stickbreak.result.history import Record, StopReason
 from stickbreak.result.kinds import fit_of
@@ -348,8 +348,12 @@ def _with_remarks(
     )
     sample = rows.look()
     of_rows = advising.of_rows(sample, model.likelihood, rows.names)
-    of_counts = advising.of_counts(sample, found) if isinstance(found, Fit) else ()
-    remarks = (*(advice for advice in of_run if advice is not None), *of_rows, *of_counts)
+    of_fit = (
+        *repeating.of_fit(found, None if sample is None else sample.rows),
+        *advising.of_steps(sample, found),
+        *(advising.of_counts(sample, found) if isinstance(found, Fit) else ()),
+    )
+    remarks = (*(advice for advice in of_run if advice is not None), *of_rows, *of_fit)
     return fit_of(state, **rows.legend, remarks=remarks) if remarks else found
 
 

@@ -19,6 +19,7 @@ from stickbreak.io import arrays
 from stickbreak.io.arrays import DenseRows
 from stickbreak.model.mixture import Mixture
 from stickbreak.result.fit import Fit
+from stickbreak.result.history import of_the_same_rows
 from stickbreak.run.algorithms import Full, Memoized
 from stickbreak.run.fitting import fit as run
 from stickbreak.run.moves import Birth, Delete, Merge
@@ -83,7 +84,7 @@ def check_monotone_bound(
     refuse_stochastic(algorithm)
     fit = _fit(model, rows, algorithm or Full(max_passes=10, tol=0.0), options)
     tolerance = bound_tolerance(fit, rows, options.get("sample_weight"))
-    for before, after in zip(fit.history, fit.history[1:], strict=False):
+    for before, after in of_the_same_rows(fit.history):
         message = f"the objective after pass {after.index}"
         require_not_below(message, after.objective, before.objective, tolerance)
 
@@ -372,7 +373,7 @@ def check_gains(
     usual = Memoized(moves=(Birth(), Merge(), Delete()), max_passes=10, tol=0.0)
     fit = _fit(model, rows, algorithm or usual, options)
     tolerance = bound_tolerance(fit, rows, options.get("sample_weight"))
-    for before, after in zip(fit.history, fit.history[1:], strict=False):
+    for before, after in of_the_same_rows(fit.history):
         promised = sum(report.gain for report in after.moves)
         require_not_below(f"the gain of the moves of pass {after.index}", promised, 0.0, tolerance)
         message = f"the objective after pass {after.index}, whose moves gain {promised:.3g} nats,"

@@ -13,6 +13,7 @@ from stickbreak.errors import BiasWarning, SupportWarning, TruncationWarning
 from stickbreak.io import arrays
 from stickbreak.model.mixture import Mixture
 from stickbreak.model.topic_model import TopicModel
+from stickbreak.result.history import of_the_same_rows
 from stickbreak.result.topic_fit import TopicFit
 from stickbreak.result.trace import Trace
 from stickbreak.run.algorithms import Full, Memoized
@@ -153,7 +154,7 @@ def check_topics(
     require_close("the sum of the counts", found.counts.sum(), total, of_words)
     if isinstance(chosen, Full) and (found.bound != "map" or model.word_concentration is not None):
         tolerance = Tolerance(1e-6 * abs(found.elbo), "1e-6 of the bound, with estimated concentrations")
-        for before, after in zip(found.history[2:], found.history[3:], strict=False):
+        for before, after in of_the_same_rows(found.history[2:]):
             require_not_below(f"the objective after pass {after.index}", after.objective, before.objective, tolerance)
 
 

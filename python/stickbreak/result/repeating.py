@@ -1,0 +1,76 @@
+"""Advice on rows that repeat, and on weights."""
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stickbreak._core import FitState
+from stickbreak.errors import Advice
+
+# With fewer rows, equal ones may be chance.
+_LEAST_ROWS = 20
+_MANY_DUPLICATES = 0.05
+# Columns with at most this many distinct integers look like codes rather than amounts.
+_FEW_VALUES = 20
+# Mean weight above which weights that count as numbers of rows are likely to be none.
+_LARGE_WEIGHT = 4.0
+# Distinct rows are counted up to this number, and estimated above it.
+_COUNTED = 1000
+
+
+class Result(Protocol):
+    """The part of a fit that advice needs."""
+
+    _state: FitState
+
+    @property
+    def counts(self) -> NDArray[np.float64]:
+        """Expected counts, shape (K,)."""
+
+
+def of_fit(fit: Result, sample: NDArray[Any] | None) -> Iterator[Advice]:
+    """Yield the advice on repeated rows and weights; `sample` has some of the rows."""
+    yield from _of_rows(fit._state, sample)
+    yield from _of_weights(fit)
+
+
+def _of_rows(state: FitState, sample: NDArray[Any] | None) -> Iterator[Advice]:
+    found = state.repeats
+    n, distinct = found["n_rows"], found["n_distinct"]
+    if n < _LEAST_ROWS:
+        return
+    if distinct == 1:
+        yield Advice("all rows are equal", kind="duplicates", suggestions=("columns that vary",))
+    elif found["rows"] == "copies":
+        about = "about " if distinct > _COUNTED else ""
+        text = f"{about}{n - distinct:,} of {n:,} rows are copies of others, more than chance explains"
+        if state.searched is not None:
+            text += f"; components were sought in the {int(state.searched[0]):,} distinct rows, then all rows were fitted"
+            yield Advice(text, kind="copies", suggestions=("each row once, if copies tell nothing",))
+        else:
+            text += ", and each counts as one more row"
+            yield Advice(text, kind="copies", suggestions=("each row once", "the rows in memory, where they are told"))
+    elif found["rows"] == "chance" and n - distinct >= _MANY_DUPLICATES * n and not _are_codes(sample):
+        text = f"{(n - distinct) / n:.0%} of the rows repeat another one, as often as chance explains, and all count"
+        yield Advice(text, kind="duplicates", suggestions=("each row once, if they are copies",))
+
+
+def _are_codes(sample: NDArray[Any] | None) -> bool:
+    """Return whether all columns have few distinct values, so that rows repeat anyway."""
+    return sample is None or all(len(np.unique(column[~np.isnan(column)])) <= _FEW_VALUES for column in sample.T)
+
+
+def _of_weights(fit: Result) -> Iterator[Advice]:
+    found, searched = fit._state.repeats, fit._state.searched
+    if not found["has_large_weights"]:
+        return
+    mean = float(fit.counts.sum()) / found["n_rows"]
+    if searched is None and mean > _LARGE_WEIGHT:
+        text = f"weights, which are {mean:.3g} on average, count as numbers of equal rows"
+        tries = ("sample_weight / sample_weight.mean(), if they are no numbers of rows",)
+        yield Advice(text, kind="weights", suggestions=tries)
+    elif searched is not None and found["rows"] != "copies":
+        text = "some weights exceed 1; components were sought with weights of at most 1, then all weights were used"
+        yield Advice(text, kind="weights", suggestions=("sample_weight=None, if weights tell nothing",))

@@ -1,0 +1,269 @@
+"""Copies of rows and weights, which look like dense clusters, and values that are rounded (mathematics 10.5, 10.12)."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from sklearn.metrics import adjusted_rand_score
+
+import stickbreak as sb
+
+Array = NDArray[np.float64]
+
+
+def clusters(seed: int, n: int, d: int, k: int = 4) -> tuple[Array, NDArray[np.int64]]:
+    """Rows of k separated normal clusters of different sizes and shapes, in random order, and their labels."""
+    rng = np.random.default_rng(seed)
+    centres = np.zeros((k, d))
+    centres[:, 0] = 14.0 * rng.permutation(k)
+    centres += rng.uniform(-1.0, 1.0, size=(k, d))
+    labels = rng.permutation(np.arange(n) * k // n)
+    shapes = np.eye(d) + 0.4 * rng.normal(size=(k, d, d)) / d
+    rows = centres[labels] + np.einsum("nde,ne->nd", shapes[labels], rng.normal(size=(n, d)))
+    return rows, labels
+
+
+def fitted(rows: Any, likelihood: Any = None, **options: Any) -> sb.Fit:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sb.SupportWarning)
+        warnings.simplefilter("ignore", sb.ConversionWarning)
+        return sb.fit(sb.Mixture(likelihood=likelihood or sb.Gaussian()), rows, **options)
+
+
+def kinds(fit: sb.Fit) -> dict[str, str]:
+    return {advice.kind: advice.text for advice in fit.advice()}
+
+
+@given(seed=st.integers(0, 1000), times=st.integers(2, 5), d=st.integers(1, 4))
+def test_repeating_a_table_changes_no_label(seed: int, times: int, d: int) -> None:
+    rows, _ = clusters(seed, 120, d)
+    once, repeated = fitted(rows), fitted(np.tile(rows, (times, 1)))
+    assert repeated.search_rows == 120 and "copies" in kinds(repeated)
+    assert adjusted_rand_score(once.predict(rows), repeated.predict(rows)) == 1.0
+    assert repeated.counts.sum() == pytest.approx(120 * times)
+
+
+@given(seed=st.integers(0, 1000), factor=st.sampled_from([1.5, 10.0, 1e6]))
+def test_large_weights_change_no_label_when_they_grow(seed: int, factor: float) -> None:
+    rows, _ = clusters(seed, 120, 2)
+    weights = np.random.default_rng(seed).uniform(1.0, 5.0, size=120)
+    one, other = fitted(rows, sample_weight=weights), fitted(rows, sample_weight=factor * weights)
+    assert one.search_rows == other.search_rows == 120 and "weights" in kinds(one)
+    np.testing.assert_array_equal(one.predict(rows), other.predict(rows))
+    assert other.counts.sum() == pytest.approx(factor * weights.sum())
+
+
+@given(seed=st.integers(0, 1000), d=st.integers(1, 3))
+def test_weights_are_copies(seed: int, d: int) -> None:
+    """Whole weights, also zeros, and as many copies in any order lead to the same bound and labels."""
+    rows, _ = clusters(seed, 120, d)
+    rng = np.random.default_rng(seed)
+    weights = rng.integers(0, 4, size=120)
+    copied = rng.permutation(np.repeat(rows, weights, axis=0))
+    one, other = fitted(rows, sample_weight=weights), fitted(copied)
+    assert one.search_rows == other.search_rows == np.count_nonzero(weights)
+    assert one.elbo == pytest.approx(other.elbo, rel=1e-9)
+    np.testing.assert_array_equal(one.predict(rows), other.predict(rows))
+
+
+@given(seed=st.integers(0, 1000))
+def test_what_says_nothing_changes_no_label(seed: int) -> None:
+    """A constant, an affine copy and a flag drawn at random, in any order of columns and in other units."""
+    rows, _ = clusters(seed, 150, 2)
+    rng = np.random.default_rng(seed)
+    flag = (rng.random(150) < rng.uniform(0.1, 0.9)).astype(float)
+    table = np.column_stack([rows, np.full(150, 7.0), 1.8 * rows[:, 0] + 32.0, flag])
+    table = table[:, rng.permutation(5)] * 10.0 ** rng.integers(-3, 4, size=5)
+    assert adjusted_rand_score(fitted(rows).predict(rows), fitted(table).predict(table)) == 1.0
+
+
+@pytest.mark.parametrize(("n", "d"), [(1000, 2), (1000, 5), (400, 20)])
+def test_a_bootstrap_sample_has_its_clusters(n: int, d: int) -> None:
+    rows, labels = clusters(5, n, d)
+    drawn = np.random.default_rng(1).integers(0, n, size=n)
+    fit = fitted(rows[drawn])
+    assert fit.n_occupied == 4
+    assert adjusted_rand_score(labels[drawn], fit.predict(rows[drawn])) > 0.95
+    n_distinct = len(np.unique(drawn))
+    assert fit.search_rows == n_distinct
+    assert f"{n - n_distinct:,} of {n:,} rows are copies" in kinds(fit)["copies"]
+
+
+def test_the_bound_is_that_of_all_rows() -> None:
+    """Passes over all rows from the fit, with its base measure, gain nothing; the records show which rows they are of."""
+    rows, _ = clusters(3, 200, 2)
+    weights = np.random.default_rng(0).integers(1, 9, size=200)
+    fit = fitted(rows, sample_weight=weights)
+    again = sb.fit(fit.model, rows, sb.Full(max_passes=3, tol=0.0), init=fit, sample_weight=weights)
+    assert fit.elbo == pytest.approx(again.elbo, rel=1e-8)
+    assert fit.history[-1].elbo == fit.elbo
+    # The first pass after the search lowers no bound, but is of more rows.
+    assert fit.objective != fit.history[-1].objective
+    assert fit.objective in [record.objective for record in fit.history]
+    assert [record.index for record in fit.history] == list(range(len(fit.history)))
+
+
+def test_files_keep_the_rows_of_the_search(tmp_path: Any) -> None:
+    rows, _ = clusters(3, 200, 2)
+    fit = fitted(np.tile(rows, (2, 1)))
+    fit.save(tmp_path / "fit.safetensors")
+    loaded = sb.load(tmp_path / "fit.safetensors")
+    assert isinstance(loaded, sb.Fit)
+    assert (loaded.search_rows, loaded.objective, loaded.elbo) == (200, fit.objective, fit.elbo)
+    assert loaded.update(rows).search_rows is None
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_threads_change_no_bit(threads: int) -> None:
+    rows, _ = clusters(4, 3000, 3)
+    rows = rows[np.random.default_rng(0).integers(0, 3000, size=6000)]
+    one, other = fitted(rows, threads=1), fitted(rows, threads=threads)
+    assert (one.elbo, one.objective, one.search_rows) == (other.elbo, other.objective, other.search_rows)
+
+
+def test_starts_are_compared_by_the_rows_of_the_search() -> None:
+    rows, _ = clusters(6, 200, 2)
+    fit = fitted(np.tile(rows, (3, 1)), n_init=3)
+    assert fit.n_occupied == 4 and fit.runner_up is not None
+    assert fit.runner_up.objective <= fit.objective
+
+
+def test_labels_and_starts_by_row() -> None:
+    rows, labels = clusters(7, 200, 2)
+    twice, of_twice = np.tile(rows, (2, 1)), np.tile(labels, 2)
+    some = np.where(np.arange(400) % 3 == 0, of_twice, -1)
+    fit = fitted(twice, labels=some)
+    assert sorted(set(fit.classes)) == [0, 1, 2, 3]
+    assert adjusted_rand_score(of_twice, fit.predict(twice)) > 0.95
+    given = fitted(twice, init=of_twice)
+    assert adjusted_rand_score(of_twice, given.predict(twice)) > 0.95
+    table = np.eye(4)[of_twice]
+    assert fitted(twice, init=table).search_rows == 200
+    assert fitted(twice, n_components=300).search_rows == 200
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [np.full(150, 1e-300), np.full(150, 1e9), np.r_[1e9, np.full(149, 1e-9)], np.r_[np.zeros(50), np.ones(100)]],
+)
+def test_weights_of_any_size(weights: Array) -> None:
+    rows, _ = clusters(8, 150, 2)
+    try:
+        fit = fitted(rows, sample_weight=weights)
+    except sb.InvalidArgument as error:
+        assert error.argument == "sample_weight"
+        return
+    assert np.isfinite(fit.elbo) and fit.counts.sum() == pytest.approx(weights.sum())
+
+
+@pytest.mark.parametrize("weights", [np.full(150, np.nan), np.full(150, 1e300), np.full(150, -1.0)])
+def test_weights_that_are_none(weights: Array) -> None:
+    rows, _ = clusters(8, 150, 2)
+    with pytest.raises(sb.InvalidArgument, match="sample_weight"):
+        fitted(rows, sample_weight=weights)
+
+
+def test_few_distinct_rows() -> None:
+    assert kinds(fitted(np.ones((50, 3))))["duplicates"] == "all rows are equal"
+    two = fitted(np.tile([[1.0, 2.0], [3.0, 5.0]], (30, 1)))
+    assert np.isfinite(two.elbo)
+    three = fitted(np.tile(np.random.default_rng(0).normal(size=(3, 4)), (30, 1)))
+    assert three.search_rows == 3 and np.isfinite(three.elbo)
+
+
+def ages(n: int, seed: int = 0) -> Array:
+    return np.random.default_rng(seed).normal(50.0, 12.0, size=n).round().clip(18, 90)
+
+
+@pytest.mark.parametrize("n", [300, 1000, pytest.param(4000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("beside", ["one", "flag", "fahrenheit", "rounded"])
+def test_whole_ages_are_one_component(n: int, beside: str) -> None:
+    age, rng = ages(n, n), np.random.default_rng(1)
+    column = {
+        "one": np.ones(n),
+        "flag": (rng.random(n) < 0.5).astype(float),
+        "fahrenheit": 1.8 * age + 32.0,
+        "rounded": np.round(1.8 * age + 32.0),
+    }[beside]
+    frame = pd.DataFrame({"age": age, beside: column})
+    likelihood = sb.Gaussian()
+    if beside == "flag":
+        frame[beside] = frame[beside].map(str)
+        likelihood = sb.columns_for(frame, verbose=False)  # type: ignore[assignment]
+    fit = fitted(frame, likelihood)
+    assert fit.n_occupied == 1
+
+
+@pytest.mark.parametrize("share", [0.5, 0.7, 0.9])
+def test_most_values_whole_and_some_with_tenths(share: float) -> None:
+    rng = np.random.default_rng(2)
+    x = rng.normal(75.0, 12.0, size=1000)
+    x = np.where(rng.random(1000) < share, x.round(), x.round(1))[:, None]
+    fit = fitted(x)
+    assert fit.n_occupied == 1
+    assert 0.1 < float(np.max(fit.model.likelihood.resolution)) <= 1.0
+
+
+@pytest.mark.parametrize("step", [0.1, 0.5, 1.0])
+def test_rounded_rows_that_were_copied(step: float) -> None:
+    rows, labels = clusters(9, 500, 5)
+    rounded = np.round(rows / step) * step
+    drawn = np.random.default_rng(3).integers(0, 500, size=500)
+    fit = fitted(rounded[drawn])
+    assert fit.n_occupied == 4
+    assert adjusted_rand_score(labels[drawn], fit.predict(rounded[drawn])) > 0.95
+
+
+def test_a_table_of_counts_is_that_of_its_rows() -> None:
+    """Distinct ages with the numbers of people are the people."""
+    age = ages(2000)
+    distinct, numbers = np.unique(age, return_counts=True)
+    one, other = fitted(age[:, None]), fitted(distinct[:, None], sample_weight=numbers)
+    assert one.n_occupied == other.n_occupied == 1 and other.search_rows is None
+    assert one.elbo == pytest.approx(other.elbo, rel=1e-6)
+    assert "count as numbers of equal rows" in kinds(other)["weights"]
+
+
+def test_copies_in_blocks_and_without_moves_are_told() -> None:
+    rows, _ = clusters(2, 200, 2)
+    copied = np.tile(rows, (2, 1))
+    fit = fitted(lambda: iter([copied[:150], copied[150:]]), algorithm=sb.Memoized(shuffle=False, moves=()))
+    assert fit.search_rows is None
+    assert "200 of 400 rows are copies" in kinds(fit)["copies"] and "counts as one more row" in kinds(fit)["copies"]
+
+
+@pytest.mark.parametrize("likelihood", [sb.Gaussian(), sb.DiagonalGaussian(), sb.SphericalGaussian(), sb.StudentT()])
+@pytest.mark.parametrize("background", [None, sb.Background()])
+def test_a_constant_column_changes_nothing(likelihood: Any, background: Any) -> None:
+    rows, _ = clusters(1, 200, 2, k=3)
+    table = np.insert(rows, 1, 7.0, axis=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sb.SupportWarning)
+        one, other = (
+            sb.fit(sb.Mixture(likelihood=likelihood, background=background), each) for each in (rows, table)
+        )
+        np.testing.assert_array_equal(one.predict(rows), other.predict(table))
+    assert (one.elbo, one.n_components) == (other.elbo, other.n_components)
+    np.testing.assert_array_equal(one.log_predictive(rows), other.log_predictive(table))
+    assert other.support.constant == (1,)
+
+
+def test_a_constant_in_a_block_and_in_samplers() -> None:
+    rows, _ = clusters(1, 150, 2, k=3)
+    table = np.insert(rows, 1, 7.0, axis=1)
+    blocks = sb.Columns({(0, 1): sb.SphericalGaussian(), (2,): sb.Gaussian()})
+    alone = sb.Columns({(0,): sb.SphericalGaussian(), (1,): sb.Gaussian()})
+    one, other = fitted(rows, alone), fitted(table, blocks)
+    assert one.elbo == other.elbo
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        draws = [
+            sb.sample(sb.Mixture(likelihood=sb.SphericalGaussian()), each, draws=20, warmup=20, chains=1, seed=1)
+            for each in (rows, table)
+        ]
+    np.testing.assert_array_equal(draws[0].n_clusters, draws[1].n_clusters)
