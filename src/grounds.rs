@@ -1,13 +1,15 @@
 //! What fits and samplers both ask of data before work starts: rows that the likelihood takes, their moments, the
 //! coordinates in which the model sees them, and the parameters that follow from them.
 
+mod near;
+
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::data::{
-    Coordinates, Dataset, Domain, Freedom, Informative, Moments, OTHER_VALUES, Reading, RowUnits, Rows, Sought,
-    all_moments, check_rows, informative, strays, typical,
+    Coordinates, Dataset, Domain, Freedom, Informative, Moments, OTHER_VALUES, Reading, RowUnits, Rows, SeenRows,
+    Sought, all_moments, check_rows, informative, strays, typical,
 };
 use crate::error::{Error, Result};
 use crate::likelihood;
@@ -16,6 +18,9 @@ use crate::parallel::Cancel;
 use crate::parameters::Parameters;
 use crate::registry::{EXPOSURE, Feature};
 use crate::simd::Scalar;
+
+use near::NearColumns;
+pub(crate) use near::seen_moments;
 
 /// Number of rows used to estimate the typical spread of a column.
 const FIRST_ROWS: usize = 4096;
@@ -48,16 +53,22 @@ pub(crate) fn survey<F: Scalar>(
     cancel: &Cancel,
 ) -> Result<Moments> {
     let Named { name, parameters } = &specification.likelihood;
-    let demands = likelihood::demands(name, parameters)?;
     let (allowed, missing) = (specification.allowed()?, specification.missing);
     rows.watch(specification.allowed()?, missing);
-    let resolution = demands.sought.resolution && specification.seeks_resolution()?;
     for member in likelihood::members(name, parameters)? {
         let n_columns = member.columns.as_ref().map_or(rows.n_columns(), Vec::len);
         member.parameters(parameters).exposure_among(n_columns)?;
     }
-    let needs = demands.sought.needs.max(specification.needs_of_background());
-    all_moments(rows, Sought { needs, resolution, repeats: true, ..demands.sought }, &allowed, missing, cancel)
+    all_moments(rows, sought(specification)?, &allowed, missing, cancel)
+}
+
+/// What is sought in the rows of a specification.
+fn sought(specification: &Specification) -> Result<Sought> {
+    let Named { name, parameters } = &specification.likelihood;
+    let of_likelihood = likelihood::demands(name, parameters)?.sought;
+    let resolution = of_likelihood.resolution && specification.seeks_resolution()?;
+    let needs = of_likelihood.needs.max(specification.needs_of_background());
+    Ok(Sought { needs, resolution, repeats: true, ..of_likelihood })
 }
 
 /// Refuses data whose moments, computed `again`, do not have the fingerprint of their first reading.
@@ -93,14 +104,20 @@ impl Grounds {
             None => of_moments(specification, rows, data, cancel)?,
         };
         // What follows from the data should follow from most of them, not from a few rows far away.
-        let moments = typical(rows, data)?.seen_through(&coordinates);
+        let coordinates = Arc::new(coordinates);
+        let moments = if coordinates.residuals().is_empty() {
+            typical(rows, data)?.seen_through(&coordinates)
+        } else {
+            let seen = seen_moments(rows, data, &coordinates, sought(specification)?, cancel)?;
+            typical(&SeenRows { rows, coordinates: &coordinates }, &seen)?
+        };
         let specification = complete(&specification.in_coordinates(&coordinates)?, &moments)?;
         rows.watch(specification.allowed()?, specification.missing);
         // The origin is rounded to the data's type, so that subtracting it from a row is exact to the last bit of the
         // row.
         let origin = moments.mean.iter().map(|&value| F::from_f64(value).to_f64()).collect();
         let fingerprint = data.fingerprint;
-        Ok(Self { coordinates: Arc::new(coordinates), lacks_rows, specification, origin, fingerprint })
+        Ok(Self { coordinates, lacks_rows, specification, origin, fingerprint })
     }
 
     /// Checks new rows, which the caller calls `argument`. Returns the rows off the subspace on which the model has a
@@ -158,8 +175,13 @@ fn of_moments<F: Scalar>(
     let most = if specification.missing { Freedom::Columns } else { Freedom::Subspace };
     let mut found = informative_of_parts::<F>(specification, data, most)?;
     if !found.coordinates.dependents().is_empty() {
-        // An extreme outlier makes any two columns look linearly dependent.
         let first = rows.pick(&(0..rows.n_rows().min(FIRST_ROWS) as u64).collect::<Vec<_>>())?;
+        let sought = sought(specification)?;
+        let near = NearColumns { specification, rows, data, sought, sample: &first, cancel };
+        if let Some(coordinates) = near.coordinates(&found.coordinates)? {
+            found.coordinates = in_units_of_rows(coordinates, rows, data, sought, cancel)?;
+        }
+        // An extreme outlier makes any two columns look linearly dependent.
         found.coordinates = found.coordinates.narrowed(|column| typical_spread(&first, column));
     }
     // A few rows off the subspace add little to the moments but would have no density.
@@ -171,6 +193,19 @@ fn of_moments<F: Scalar>(
         found.coordinates = found.coordinates.without_units();
     }
     Ok(found)
+}
+
+/// The same columns in units of their standard deviations, which are those of residuals where these replace columns.
+fn in_units_of_rows<F: Scalar>(
+    coordinates: Coordinates,
+    rows: &dyn Dataset<F>,
+    data: &Moments,
+    sought: Sought,
+    cancel: &Cancel,
+) -> Result<Coordinates> {
+    let coordinates = Arc::new(coordinates);
+    let seen = seen_moments(rows, data, &coordinates, sought, cancel)?;
+    Ok(Coordinates::clone(&coordinates).in_units_of(&seen))
 }
 
 /// Coordinates with at most some freedom, each part of the likelihood having its own.

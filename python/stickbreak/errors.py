@@ -122,8 +122,8 @@ class Advice(UserWarning):
         What was found.
     kind : str
         Its name: "support", "passes", "starts", "disagreement", "few_rows", "one_component", "whole_numbers",
-        "nearly_constant", "flags", "copies", "duplicates", "weights", "skewed", "outliers", "copied_columns", "row_numbers", "sparsity", or
-        "truncation" of a sampler.
+        "nearly_constant", "flags", "copies", "duplicates", "weights", "residual_columns", "skewed", "outliers",
+        "copied_columns", "row_numbers", "sparsity", or "truncation" of a sampler.
     suggestions : tuple of str
         What to try, the best first.
 

@@ -381,6 +381,7 @@ GOOD: dict[str, Maker] = {
     "argument": _one_of(None, "seed"),
     "base_measure_gain": _ONE,
     "basis": lambda _: np.eye(2),
+    "residual": _one_of(()),
     "chain": _FEW,
     "clusters": _one_of((0, 1)),
     "constant": _one_of(()),

@@ -1,11 +1,13 @@
 //! Coordinates: the affine map from the data's columns to the columns that a model sees.
 //!
 //! A column is divided by its unit, a power of two, so no digit is lost. A constant column is left out. So is a column
-//! that is an affine function of others: the rows lie on a subspace, and the kept columns are coordinates on it.
+//! that is an affine function of others: the rows lie on a subspace, and the kept columns are coordinates on it. A
+//! column that nearly follows from others is replaced by what is left of it, row by row.
+
+mod stored;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
 use crate::linalg::{cholesky, solve_lower};
 use crate::real::Real;
 
@@ -22,7 +24,7 @@ pub enum Freedom {
     Subspace,
 }
 
-/// A column that is an affine function of the kept columns.
+/// A column that is an affine function of the kept columns, or nearly so.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Dependent {
     /// Index of the column.
@@ -33,7 +35,8 @@ pub struct Dependent {
     pub slopes: Vec<f64>,
 }
 
-/// The map `y = x[kept] / unit`, and the columns that follow from y. D is the number of columns of x, r that of y.
+/// The map `y = x[kept] / unit`, and the columns that follow from y. D is the number of columns of x, r that of y. Of a
+/// residual column, y is what its affine function of other columns leaves, which is a map of volume one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Coordinates {
     /// The kept columns, ascending, (r,).
@@ -44,6 +47,9 @@ pub struct Coordinates {
     centre: Vec<f64>,
     /// Columns that depend on others, ascending.
     dependents: Vec<Dependent>,
+    /// Kept columns that are replaced by what an affine function of kept columns that are none of these leaves of them,
+    /// ascending.
+    residuals: Vec<Dependent>,
     /// Constant columns, ascending, also those without any value.
     constants: Vec<usize>,
     /// Columns without any value, ascending. Nothing is known about values in them.
@@ -64,6 +70,7 @@ impl Coordinates {
             units: vec![1.0; n_columns],
             centre: vec![0.0; n_columns],
             dependents: Vec::new(),
+            residuals: Vec::new(),
             constants: Vec::new(),
             unseen: Vec::new(),
         }
@@ -77,7 +84,7 @@ impl Coordinates {
         for &j in &unseen {
             centre[j] = 0.0;
         }
-        Self { kept, units, centre, dependents, constants, unseen }
+        Self { kept, units, centre, dependents, residuals: Vec::new(), constants, unseen }
     }
 
     /// The centre in the form that [`Coordinates::of`] takes.
@@ -106,6 +113,32 @@ impl Coordinates {
     pub(super) fn restricted(self, kept: &[usize], centre: Vec<f64>, dependents: Vec<Dependent>) -> Self {
         let units = kept.iter().map(|&j| self.units[j]).collect();
         Self::of(kept.to_vec(), units, centre, dependents)
+    }
+
+    /// The same columns, of which these kept ones are replaced by their residuals.
+    #[must_use]
+    pub(super) fn with_residuals(self, residuals: Vec<Dependent>) -> Self {
+        Self { residuals, ..self }
+    }
+
+    /// The same columns, none of them replaced by its residual.
+    #[must_use]
+    pub fn without_residuals(&self) -> Self {
+        self.clone().with_residuals(Vec::new())
+    }
+
+    /// Coordinates in which `near` of the dependent columns are kept as residuals, with their standard deviations as
+    /// spreads, and the others depend on kept columns by new slopes. Slopes are those in kept columns that are no
+    /// residuals, and of dependent ones also in residuals, all by column of the data, (D,).
+    #[must_use]
+    pub fn with_near(&self, centre: Vec<f64>, near: &[Dependent], exact: &[Dependent]) -> Self {
+        let mut kept: Vec<usize> = self.kept.iter().copied().chain(near.iter().map(|one| one.column)).collect();
+        kept.sort_unstable();
+        let units = vec![1.0; kept.len()];
+        let of_kept =
+            |one: &Dependent| Dependent { slopes: kept.iter().map(|&column| one.slopes[column]).collect(), ..*one };
+        let (residuals, dependents) = (near.iter().map(of_kept).collect(), exact.iter().map(of_kept).collect());
+        Self::of(kept, units, centre, dependents).with_residuals(residuals)
     }
 
     /// Coordinates that leave out all columns, which have these values.
@@ -147,61 +180,18 @@ impl Coordinates {
         let place = |column: usize| self.kept.binary_search(&column).ok();
         let positions: Vec<usize> = columns.iter().filter_map(|&column| place(column)).collect();
         let kept = (0..columns.len()).filter(|&index| place(columns[index]).is_some()).collect();
-        let of = |(index, column): (usize, &usize)| {
-            let dependent = self.dependents.iter().find(|dependent| dependent.column == *column)?;
-            let slopes = positions.iter().map(|&position| dependent.slopes[position]).collect();
-            Some(Dependent { column: index, slopes, ..*dependent })
+        let among = |all: &[Dependent]| {
+            let of = |(index, column): (usize, &usize)| {
+                let dependent = all.iter().find(|dependent| dependent.column == *column)?;
+                let slopes = positions.iter().map(|&position| dependent.slopes[position]).collect();
+                Some(Dependent { column: index, slopes, ..*dependent })
+            };
+            columns.iter().enumerate().filter_map(of).collect::<Vec<_>>()
         };
-        let dependents = columns.iter().enumerate().filter_map(of).collect();
         let units = positions.iter().map(|&position| self.units[position]).collect();
-        let centre = self.marked_centre();
+        let (centre, dependents) = (self.marked_centre(), among(&self.dependents));
         Self::of(kept, units, columns.iter().map(|&column| centre[column]).collect(), dependents)
-    }
-
-    /// Builds coordinates from the parts stored in a file.
-    ///
-    /// # Errors
-    /// [`Error::Format`] for parts that do not form a map, since files are not trusted.
-    pub fn from_parts(units: &[f64], centre: &[f64], spreads: &[f64], slopes: &[f64]) -> Result<Self> {
-        let format = |message: &str| Err(Error::Format { message: format!("coordinates: {message}") });
-        let d = units.len();
-        if d == 0 || centre.len() != d || spreads.len() != d {
-            return format("they are not of one size");
-        }
-        let is_unseen = |j: usize| centre[j].is_nan() && units[j] == 0.0 && spreads[j] == 0.0;
-        let centres = (0..d).filter(|&j| !is_unseen(j)).map(|j| &centre[j]);
-        let numbers = || units.iter().chain(centres.clone()).chain(spreads).chain(slopes);
-        if numbers().any(|value| !value.is_finite()) || units.iter().chain(spreads).any(|&value| value < 0.0) {
-            return format("a number is not finite, or negative");
-        }
-        if units.iter().any(|&value| value > 0.0 && (!value.is_normal() || value.to_bits() << 12 != 0)) {
-            return format("a unit is no power of two");
-        }
-        let kept: Vec<usize> = (0..d).filter(|&j| units[j] > 0.0).collect();
-        let columns: Vec<usize> = (0..d).filter(|&j| units[j] == 0.0 && spreads[j] > 0.0).collect();
-        if kept.is_empty() || slopes.len() != kept.len() * columns.len() {
-            return format("the slopes do not fit the columns");
-        }
-        let dependent = |(index, &column): (usize, &usize)| Dependent {
-            column,
-            spread: spreads[column],
-            slopes: slopes[index * kept.len()..][..kept.len()].to_vec(),
-        };
-        let dependents = columns.iter().enumerate().map(dependent).collect();
-        let units = kept.iter().map(|&j| units[j]).collect();
-        Ok(Self::of(kept, units, centre.to_vec(), dependents))
-    }
-
-    /// The parts that [`Coordinates::from_parts`] takes: units, zero for columns that are left out, (D,); a point on
-    /// the subspace, (D,); spreads of dependent columns, zero elsewhere, (D,); and the slopes of the dependent columns,
-    /// one row per column.
-    pub fn to_parts(&self) -> [Vec<f64>; 4] {
-        let d = self.n_columns();
-        let (mut units, mut spreads) = (vec![0.0; d], vec![0.0; d]);
-        self.kept.iter().zip(&self.units).for_each(|(&j, &unit)| units[j] = unit);
-        self.dependents.iter().for_each(|dependent| spreads[dependent.column] = dependent.spread);
-        let slopes = self.dependents.iter().flat_map(|dependent| dependent.slopes.iter().copied()).collect();
-        [units, self.marked_centre(), spreads, slopes]
+            .with_residuals(among(&self.residuals))
     }
 
     /// Number of columns of the data, D.
@@ -229,6 +219,11 @@ impl Coordinates {
         &self.dependents
     }
 
+    /// The kept columns that are replaced by their residuals, ascending.
+    pub fn residuals(&self) -> &[Dependent] {
+        &self.residuals
+    }
+
     /// The columns without any value, which are among the constant ones, ascending.
     pub fn unseen(&self) -> &[usize] {
         &self.unseen
@@ -246,7 +241,7 @@ impl Coordinates {
 
     /// Whether the map is the identity.
     pub fn is_identity(&self) -> bool {
-        self.is_full() && self.units.iter().all(|&unit| unit == 1.0)
+        self.is_full() && self.residuals.is_empty() && self.units.iter().all(|&unit| unit == 1.0)
     }
 
     /// The common unit of all columns.
@@ -259,14 +254,55 @@ impl Coordinates {
         self.kept.iter().zip(&self.units).map(|(&j, unit)| values[j] / unit.powi(power)).collect()
     }
 
-    /// Restricts a (D, D) matrix to the kept columns and divides each entry by two units, (r, r).
+    /// A row in coordinates, (r,).
+    pub fn lower_row(&self, row: &[f64]) -> Vec<f64> {
+        let mut values = row.to_vec();
+        for residual in &self.residuals {
+            values[residual.column] = self.left_of(residual, |column| row[column]);
+        }
+        self.lower(&values, 1)
+    }
+
+    /// What the affine function of other columns leaves of a column of a row.
+    fn left_of(&self, residual: &Dependent, row: impl Fn(usize) -> f64) -> f64 {
+        let away = |column: usize| row(column) - self.centre[column];
+        // Most slopes are zero, of columns that may have any value.
+        let slopes = residual.slopes.iter().zip(&self.kept).filter(|(slope, _)| **slope != 0.0);
+        away(residual.column) - slopes.map(|(slope, &p)| slope * away(p)).sum::<f64>()
+    }
+
+    /// Transforms a (D, D) matrix to coordinates, (r, r).
     pub fn lower_matrix(&self, matrix: &[f64]) -> Vec<f64> {
         let d = self.n_columns();
+        let mut sheared = matrix.to_vec();
+        for residual in &self.residuals {
+            self.shear(residual, -1.0, &mut sheared);
+        }
+        let matrix = &sheared;
         let of = |(&i, u): (&usize, &f64)| {
             let row = &matrix[i * d..][..d];
             self.kept.iter().zip(&self.units).map(|(&j, v)| row[j] / u / v).collect::<Vec<f64>>()
         };
         self.kept.iter().zip(&self.units).flat_map(of).collect()
+    }
+
+    /// The place of a residual column among the kept ones, and the constant of its affine function of the others.
+    pub fn place_and_shift(&self, residual: &Dependent) -> (usize, f64) {
+        let slopes = residual.slopes.iter().zip(&self.kept).map(|(slope, &p)| slope * self.centre[p]);
+        let place = self.kept.partition_point(|&column| column < residual.column);
+        (place, self.centre[residual.column] - slopes.sum::<f64>())
+    }
+
+    /// Adds the affine function of a residual column, times a factor, to its row and its column of a (D, D) matrix.
+    fn shear(&self, residual: &Dependent, factor: f64, matrix: &mut [f64]) {
+        let (d, to) = (self.n_columns(), residual.column);
+        let slopes = || residual.slopes.iter().map(|slope| factor * slope).zip(self.kept.iter().copied());
+        for j in 0..d {
+            matrix[to * d + j] += slopes().map(|(slope, p)| slope * matrix[p * d + j]).sum::<f64>();
+        }
+        for i in 0..d {
+            matrix[i * d + to] += slopes().map(|(slope, p)| slope * matrix[i * d + p]).sum::<f64>();
+        }
     }
 
     /// Maps a row back to the data's columns, (D,).
@@ -281,6 +317,11 @@ impl Coordinates {
         out.copy_from_slice(&self.centre);
         for ((&j, unit), y) in self.kept.iter().zip(&self.units).zip(row) {
             out[j] = unit * y;
+        }
+        for residual in &self.residuals {
+            let slopes = residual.slopes.iter().zip(&self.kept).filter(|(slope, _)| **slope != 0.0);
+            out[residual.column] +=
+                self.centre[residual.column] + slopes.map(|(slope, &p)| slope * (out[p] - self.centre[p])).sum::<f64>();
         }
         for dependent in &self.dependents {
             let slopes = dependent.slopes.iter().zip(&self.kept);
@@ -305,6 +346,9 @@ impl Coordinates {
             for (b, (&j, v)) in self.kept.iter().zip(&self.units).enumerate() {
                 out[i * d + j] = matrix[a * r + b] * u * v;
             }
+        }
+        for residual in &self.residuals {
+            self.shear(residual, 1.0, &mut out);
         }
         for dependent in &self.dependents {
             let along = |out: &[f64], j: usize| -> f64 {
@@ -418,7 +462,7 @@ impl Coordinates {
         let (d, r) = (self.n_columns(), self.rank());
         let factors: Vec<f64> = self.units.iter().map(|unit| unit.recip()).collect();
         let seen = |value: F, factor: f64, zero: F| F::from_f64(value.to_f64() * factor) - zero;
-        if self.is_full() {
+        if self.is_full() && self.residuals.is_empty() {
             read(out);
             // The factors of short rows are repeated, because an inner loop over two columns would cost more than the
             // copy.
@@ -437,6 +481,69 @@ impl Coordinates {
             for (((out, &j), &factor), &zero) in out.iter_mut().zip(&self.kept).zip(&factors).zip(origin) {
                 *out = seen(row[j], factor, zero);
             }
+            for residual in &self.residuals {
+                let Ok(place) = self.kept.binary_search(&residual.column) else { continue };
+                let left = self.left_of(residual, |column| row[column].to_f64());
+                out[place] = F::from_f64(left * factors[place]) - origin[place];
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Three columns, of which the third nearly follows from the first two, and one that follows from all.
+    fn near(slopes: [f64; 2], units: [i32; 3]) -> Coordinates {
+        let dependent = |column, slopes: &[f64]| Dependent { column, spread: 1.0, slopes: slopes.to_vec() };
+        let units = units.map(|power| 2.0_f64.powi(power)).to_vec();
+        let centre = vec![1.0, -2.0, 0.5, 4.0];
+        Coordinates::of(vec![0, 1, 2], units, centre, vec![dependent(3, &[1.0, 0.5, -2.0])])
+            .with_residuals(vec![dependent(2, &[slopes[0], slopes[1], 0.0])])
+    }
+
+    proptest! {
+        /// The map and its inverse, of rows and of matrices, and its form in files; residuals change no volume.
+        #[test]
+        fn residuals_come_back(
+            slopes in [-3.0_f64..3.0, -3.0..3.0],
+            units in [-3_i32..3, -3..3, -3..3],
+            row in [-9.0_f64..9.0, -9.0..9.0, -9.0..9.0],
+        ) {
+            let coordinates = near(slopes, units);
+            let close = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(x, y)| (x - y).abs() < 1e-10 * (1.0 + y.abs()));
+            let raised = coordinates.raise(&row);
+            prop_assert!(close(&coordinates.lower_row(&raised), &row));
+            prop_assert!(coordinates.strays(&raised).is_empty());
+            let mut read = [0.0; 3];
+            coordinates.read(1, |out: &mut [f64]| out.copy_from_slice(&raised), &[0.0; 3], &mut read);
+            prop_assert!(close(&read, &row));
+            let square = |entry: usize| row[entry / 3] * row[entry % 3];
+            let matrix: Vec<f64> = (0..9).map(|entry| square(entry) + f64::from(u8::from(entry % 4 == 0))).collect();
+            prop_assert!(close(&coordinates.lower_matrix(&coordinates.raise_matrix(&matrix)), &matrix));
+            // The rows of a matrix are mapped as differences of rows are.
+            let zero = coordinates.raise(&[0.0; 3]);
+            let difference: Vec<f64> = raised.iter().zip(zero).map(|(x, z)| x - z).collect();
+            let square: Vec<f64> = (0..9).map(square).collect();
+            let expected: Vec<f64> = (0..16).map(|entry| difference[entry / 4] * difference[entry % 4]).collect();
+            prop_assert!(close(&coordinates.raise_matrix(&square), &expected));
+            let [units, centre, spreads, slopes] = coordinates.to_parts();
+            prop_assert_eq!(Coordinates::from_parts(&units, &centre, &spreads, &slopes), Ok(coordinates.clone()));
+            let away = coordinates.log_volume() - coordinates.without_residuals().log_volume();
+            prop_assert!(away.abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn a_residual_of_another_one_is_refused() {
+        let [units, centre, _, _] = near([1.0, 2.0], [0; 3]).to_parts();
+        let spreads = [0.0, 1.0, 1.0, 0.0];
+        let slopes = [[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]].concat();
+        assert!(
+            Coordinates::from_parts(&[units[0], 1.0, 1.0, 1.0], &centre, &spreads, &[slopes, vec![]].concat()).is_err()
+        );
     }
 }

@@ -57,6 +57,14 @@ impl Coordinates {
     }
 }
 
+impl Coordinates {
+    /// The same columns, in units of their standard deviations in these coordinates, which have no units.
+    #[must_use]
+    pub fn in_units_of(self, seen: &Moments) -> Self {
+        self.with_units(seen.variance.iter().map(|&variance| unit(variance)).collect())
+    }
+}
+
 /// Finds the units of columns, constant columns, and columns that depend on others. `about_zero`: the model assumes
 /// rows of mean zero.
 ///
@@ -168,7 +176,7 @@ impl Correlations {
 }
 
 /// For each dependent column, its slopes in the kept columns.
-fn slopes(data: &Moments, kept: &[usize], dependents: &[usize], about_zero: bool) -> Vec<Vec<f64>> {
+pub fn slopes(data: &Moments, kept: &[usize], dependents: &[usize], about_zero: bool) -> Vec<Vec<f64>> {
     let all: Vec<usize> = kept.iter().chain(dependents).copied().collect();
     let (d, r) = (all.len(), kept.len());
     let correlations = Correlations::of(data, &all, about_zero).values;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::data::first_reading::{Extremes, First, FirstSums};
 use crate::data::histogram::Histogram;
-use crate::data::repeats::{Repeats, Sketch};
+use crate::data::repeats::{RepeatedRows, Sketch};
 use crate::data::second_reading::{Second, Squares};
 use crate::data::{Allowed, Dataset, Needs, Reading, Sought};
 use crate::error::{Error, Result};
@@ -43,7 +43,7 @@ pub struct Moments {
     /// How far the median of these rows is from the middle of the extremes, in half ranges; 1 if there are none.
     pub distance: f64,
     /// Rows that repeat as wholes, if rows are dense.
-    pub repeats: Repeats,
+    pub repeats: RepeatedRows,
     /// The width of the cells for which the values of a rounded column stand, 0 for a continuous one, (D,); zeros if no
     /// likelihood requires it.
     pub resolution: Vec<f64>,
@@ -166,7 +166,7 @@ struct Means {
     largest: Vec<f64>,
     least: Vec<f64>,
     most: Vec<f64>,
-    repeats: Repeats,
+    repeats: RepeatedRows,
     resolution: Vec<f64>,
     values: Option<Arc<Histogram>>,
     prints: Vec<u64>,
@@ -193,7 +193,7 @@ impl Means {
 }
 
 /// What is known of repeated rows, after a look at some of them if they matter.
-fn judged<F: Scalar>(data: &dyn Dataset<F>, sketch: &Sketch, are_real: bool) -> Result<Repeats> {
+fn judged<F: Scalar>(data: &dyn Dataset<F>, sketch: &Sketch, are_real: bool) -> Result<RepeatedRows> {
     let d = data.n_columns();
     if !sketch.may_hide() {
         return Ok(sketch.judge::<F>(&[], d, are_real));

@@ -1,6 +1,7 @@
 //! Readings of all rows of a dataset, whose results are sums over rows and add up over shards.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +21,15 @@ pub enum Reading {
     Second(Second),
     /// The columns in which rows lie off the subspace of coordinates.
     Strays(Coordinates),
+    /// Another reading, of the rows in coordinates.
+    Seen(Arc<Coordinates>, Box<Reading>),
+}
+
+impl Reading {
+    /// What is read of the rows, in whatever coordinates.
+    fn of_rows(&self) -> &Self {
+        if let Self::Seen(_, reading) = self { reading.of_rows() } else { self }
+    }
 }
 
 /// The sums of a reading.
@@ -37,6 +47,7 @@ impl ReadSums {
     /// Of no rows of `d` columns. `layout` differs between tables of other columns.
     pub fn new(reading: &Reading, d: usize, is_sparse: bool, layout: u64) -> Self {
         match reading {
+            Reading::Seen(coordinates, reading) => Self::new(reading, coordinates.rank(), is_sparse, layout),
             Reading::First(first) => Self::First(Box::new(FirstSums::new(first, d, is_sparse, layout))),
             Reading::Second(second) => Self::Second(Squares::new(second)),
             Reading::Strays(_) => Self::Strays(BTreeSet::new()),
@@ -49,6 +60,9 @@ impl ReadSums {
     /// [`Error::InvalidArgument`] for the first value that is not allowed; [`Error::Cancelled`].
     pub fn read<F: Real>(&mut self, reading: &Reading, units: &RowUnits<'_, F>, cancel: &Cancel) -> Result<()> {
         match (self, reading) {
+            (sums, Reading::Seen(coordinates, reading)) => {
+                sums.read(reading, &units.borrowed().seen_through(coordinates), cancel)
+            }
             (Self::First(sums), Reading::First(first)) => sums.read(units, first, cancel),
             (Self::Second(sums), Reading::Second(second)) => sums.read(units, second, cancel),
             (Self::Strays(columns), Reading::Strays(coordinates)) => {
@@ -64,7 +78,7 @@ impl ReadSums {
     /// # Errors
     /// [`Error::Format`] for sums of another reading.
     pub fn add(&mut self, other: Self, reading: &Reading) -> Result<()> {
-        match (self, other, reading) {
+        match (self, other, reading.of_rows()) {
             (Self::First(sums), Self::First(other), Reading::First(_)) => sums.add(*other),
             (Self::Second(sums), Self::Second(other), Reading::Second(_)) => sums.add(&other),
             (Self::Strays(columns), Self::Strays(other), Reading::Strays(_)) => columns.extend(other),

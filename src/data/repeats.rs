@@ -42,7 +42,7 @@ pub enum Repetition {
 
 /// What is known of repeated rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Repeats {
+pub struct RepeatedRows {
     /// Number of rows of positive weight.
     pub n_rows: usize,
     /// Number of distinct ones; an estimate if there are more than a thousand.
@@ -51,23 +51,27 @@ pub struct Repeats {
     pub rows: Repetition,
     /// Whether some weights exceed one.
     pub has_large_weights: bool,
+    /// Whether rows repeat because one column with few values tells them apart.
+    pub are_codes: bool,
     /// Whether weights above one are the numbers of equal rows in a table without repetitions.
     pub weights_are_counts: bool,
 }
 
-impl Repeats {
+impl RepeatedRows {
     /// Whether the structure is to be sought in other rows than all with their weights: in each row once, and with
     /// weights of at most one.
     pub fn hides_structure(&self) -> bool {
         self.rows == Repetition::Copies || (self.has_large_weights && !self.weights_are_counts)
     }
 
-    /// The number of rows that tell something new, as a fraction of the mass of all rows.
-    pub(super) fn rows_of_mass(&self, mass: f64) -> f64 {
+    /// The number of rows that tell something new about columns on a lattice, and about others, as fractions of the
+    /// mass of all rows. Only distinct rows tell that values on no lattice repeat.
+    pub(super) fn rows_of_mass(&self, mass: f64) -> [f64; 2] {
+        let distinct = self.n_distinct as f64 / mass;
         match self.rows {
-            _ if self.weights_are_counts => 1.0,
-            Repetition::Copies => self.n_distinct as f64 / mass,
-            Repetition::Rare | Repetition::Chance => self.n_rows as f64 / mass,
+            _ if self.weights_are_counts || self.are_codes => [1.0_f64.max(self.n_rows as f64 / mass); 2],
+            Repetition::Copies => [distinct; 2],
+            Repetition::Rare | Repetition::Chance => [self.n_rows as f64 / mass, distinct],
         }
     }
 }
@@ -82,8 +86,8 @@ struct Repeated {
     mass: f64,
 }
 
-/// The distinct rows with the smallest hashes. This is a uniform sample of the distinct rows, complete with their copies,
-/// whatever the order of the rows (a bottom-k sketch).
+/// The distinct rows with the smallest hashes. This is a uniform sample of the distinct rows, complete with their
+/// copies, whatever the order of the rows (a bottom-k sketch).
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Sketch {
     most: usize,
@@ -202,21 +206,31 @@ impl Sketch {
         rows.into_iter().map(of).collect()
     }
 
-    /// Judges why rows repeat, from the values of the rows [`Sketch::numbers`], (n, D). Without values, from the numbers
-    /// of rows alone. `are_real`: whether all columns have real numbers, no counts, flags or codes.
-    pub(super) fn judge<F: Real>(&self, values: &[F], d: usize, are_real: bool) -> Repeats {
-        let mut found = Repeats {
+    /// Judges why rows repeat, from the values of the rows [`Sketch::numbers`], (n, D). Without values, from the
+    /// numbers of rows alone. `are_real`: whether all columns have real numbers, no counts, flags or codes.
+    pub(super) fn judge<F: Real>(&self, values: &[F], d: usize, are_real: bool) -> RepeatedRows {
+        let mut found = RepeatedRows {
             n_rows: self.n_rows as usize,
             n_distinct: self.n_distinct(),
             has_large_weights: self.most_weight > 1.0,
-            ..Repeats::default()
+            ..RepeatedRows::default()
         };
         if values.is_empty() {
             return found;
         }
-        let sample = Sample::of(values, d);
-        found.rows = sample.judge(&self.multiplicities(|row| row.n_rows as f64), self.rate());
-        let by_weight = || sample.judge(&self.multiplicities(|row| row.mass), self.rate()) == Repetition::Chance;
+        // Rows that lack values are equal more often, and would hide copies of the others.
+        let is_complete = |row: &&[F]| !row.iter().any(|value| value.is_nan());
+        let n_complete = values.chunks_exact(d).filter(is_complete).count();
+        let counts = |row: &[F]| 2 * n_complete < values.len() / d || is_complete(&row);
+        let counted: Vec<bool> = values.chunks_exact(d).map(counts).collect();
+        let chosen: Vec<F> = values.chunks_exact(d).filter(|row| counts(row)).flatten().copied().collect();
+        let of_chosen = |of: fn(&Repeated) -> f64| -> Vec<f64> {
+            self.multiplicities(of).into_iter().zip(&counted).filter(|(_, counts)| **counts).map(|(m, _)| m).collect()
+        };
+        let sample = DistinctRows::of(&chosen, d);
+        found.rows = sample.judge(&of_chosen(|row| row.n_rows as f64), self.rate());
+        found.are_codes = found.rows == Repetition::Chance && sample.has_codes(&of_chosen(|row| row.n_rows as f64));
+        let by_weight = || sample.judge(&of_chosen(|row| row.mass), self.rate()) == Repetition::Chance;
         let can_count = match found.rows {
             // Equal rows were put together. Of one column, all numbers would not be equal.
             Repetition::Rare => (self.least_weight < self.most_weight || sample.columns.len() > 1) && by_weight(),
@@ -241,7 +255,7 @@ fn effective_number(multiplicities: &[f64]) -> f64 {
 }
 
 /// Distinct rows, as the places of their values among those of each column.
-struct Sample {
+struct DistinctRows {
     n: usize,
     /// The columns that tell rows apart: without any of them, two rows would be equal. (n,) each.
     columns: Vec<Vec<u32>>,
@@ -251,7 +265,7 @@ struct Sample {
     is_told_twice: bool,
 }
 
-impl Sample {
+impl DistinctRows {
     fn of<F: Real>(values: &[F], d: usize) -> Self {
         let n = values.len() / d;
         let places = |column: usize| {
@@ -278,9 +292,8 @@ impl Sample {
             return Repetition::Rare;
         }
         if self.columns.len() == 1 {
-            let mass: f64 = multiplicities.iter().sum();
-            let is_code = !self.is_told_twice && self.n <= FEW && mass >= ROWS_OF_A_CODE * self.n as f64;
-            return if self.is_lattice || is_code { Repetition::Chance } else { Repetition::Copies };
+            let is_chance = self.is_lattice || self.has_codes(multiplicities);
+            return if is_chance { Repetition::Chance } else { Repetition::Copies };
         }
         if self.are_codes() && effective_number(multiplicities) < COMMON * self.n as f64 {
             return Repetition::Chance;
@@ -290,13 +303,21 @@ impl Sample {
         if pairs > BEYOND_CHANCE * (explained + 1.0) { Repetition::Copies } else { Repetition::Chance }
     }
 
+    /// Whether one column with few values tells all rows apart.
+    fn has_codes(&self, multiplicities: &[f64]) -> bool {
+        let mass: f64 = multiplicities.iter().sum();
+        let is_few = self.n <= FEW && mass >= ROWS_OF_A_CODE * self.n as f64;
+        self.columns.len() == 1 && !self.is_told_twice && is_few
+    }
+
     /// Whether all columns have few values.
     fn are_codes(&self) -> bool {
         self.columns.iter().all(|places| places.iter().all(|&place| place < VALUES_OF_CODES))
     }
 
-    /// Estimates the number of pairs of rows that are equal by chance from pairs that are not copies of each other because
-    /// they differ. The larger of two estimates, each the largest over columns j: by agreement, and by distance.
+    /// Estimates the number of pairs of rows that are equal by chance from pairs that are not copies of each other
+    /// because they differ. The larger of two estimates, each the largest over columns j: by agreement, and by
+    /// distance.
     fn pairs_by_chance(&self, multiplicities: &[f64]) -> f64 {
         let mut counts: Vec<Differing> = vec![Differing::default(); self.columns.len()];
         for one in 0..self.n {
@@ -343,9 +364,9 @@ impl Differing {
         }
     }
 
-    /// With a the probability that two rows that agree elsewhere agree in column j, too, pairs that differ in j alone are
-    /// (1 - a) / a times as many as equal ones. a is that of pairs that differ in another column k alone, or in j and k,
-    /// and are neighbours in k, so that they are of the same cluster. `near`: those of all columns.
+    /// With a the probability that two rows that agree elsewhere agree in column j, too, pairs that differ in j alone
+    /// are (1 - a) / a times as many as equal ones. a is that of pairs that differ in another column k alone, or in j
+    /// and k, and are neighbours in k, so that they are of the same cluster. `near`: those of all columns.
     fn by_agreement(&self, near: f64) -> f64 {
         let found = self.alone * (near - self.near) / self.beside_near;
         // Without pairs that show it, there is no estimate.
@@ -360,8 +381,8 @@ impl Differing {
     }
 }
 
-/// The columns that are left when those are left out, one after the other, without which all rows still differ: constant
-/// columns, copies, and columns that follow from others. Those with the fewest values go first.
+/// The columns that are left when those are left out, one after the other, without which all rows still differ:
+/// constant columns, copies, and columns that follow from others. Those with the fewest values go first.
 fn telling(n: usize, columns: &[Vec<u32>]) -> Vec<usize> {
     let n_values = |column: &Vec<u32>| column.iter().max().copied();
     let mut order: Vec<usize> = (0..columns.len()).collect();
@@ -402,7 +423,7 @@ mod tests {
         all
     }
 
-    fn judged(rows: &[Vec<f64>], weights: &[f64]) -> Repeats {
+    fn judged(rows: &[Vec<f64>], weights: &[f64]) -> RepeatedRows {
         let found = sketch(rows, weights);
         let values: Vec<f64> = found.numbers().iter().flat_map(|&row| rows[row as usize].clone()).collect();
         found.judge(&values, rows[0].len(), true)

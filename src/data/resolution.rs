@@ -77,12 +77,13 @@ impl Distinct {
         }
     }
 
-    /// For each column, the root mean square of the cells of its values, (D,): 0 for continuous columns, and if gaps and
-    /// rounding to `F` cannot be separated. `scale`: the number of rows that count, as a fraction of their mass.
-    pub(super) fn resolution<F: Real>(&self, scale: f64) -> Vec<f64> {
+    /// For each column, the root mean square of the cells of its values, (D,): 0 for continuous columns, and if gaps
+    /// and rounding to `F` cannot be separated. `scales`: the number of rows that count for columns on a lattice, and
+    /// for others, as fractions of their mass.
+    pub(super) fn resolution<F: Real>(&self, scales: [f64; 2]) -> Vec<f64> {
         let of = |values: &Values| {
             let largest = values.distinct.iter().fold(0.0_f64, |largest, value| largest.max(value.abs()));
-            values.without_noise(share_of_rounding::<F>() * largest).map_or(0.0, |values| values.resolution(scale))
+            values.without_noise(share_of_rounding::<F>() * largest).map_or(0.0, |values| values.resolution(scales))
         };
         self.columns.iter().map(|column| column.as_ref().map_or(0.0, of)).collect()
     }
@@ -93,7 +94,8 @@ fn share_of_rounding<F: Real>() -> f64 {
     if F::NAME == "float32" { 1e-6 } else { 1e-12 }
 }
 
-/// Whether ascending values, of which missing ones do not count, are on a lattice: nearly all gaps are multiples of the smallest one.
+/// Whether ascending values, of which missing ones do not count, are on a lattice: nearly all gaps are multiples of the
+/// smallest one.
 pub(super) fn is_lattice(values: &[f64]) -> bool {
     let values: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
     let gaps = || values.windows(2).map(|pair| pair[1] - pair[0]);
@@ -175,9 +177,10 @@ impl Values {
     }
 
     /// The root mean square of the cells; 0 if the column has none.
-    fn resolution(&self, scale: f64) -> f64 {
+    fn resolution(&self, [on_lattice, elsewhere]: [f64; 2]) -> f64 {
         let mass: f64 = self.masses.iter().sum();
         let is_lattice = is_lattice(&self.distinct);
+        let scale = if is_lattice { on_lattice } else { elsewhere };
         let is_seen = is_lattice && self.distinct.len() >= VALUES_ON_LATTICE;
         let shared = if is_seen { ROWS_ON_LATTICE } else { ROWS_PER_VALUE };
         if mass * scale <= shared * self.distinct.len() as f64 {
@@ -240,7 +243,7 @@ mod tests {
 
     /// The resolution of values that each occur three times.
     fn found(blocks: &[Vec<f64>]) -> f64 {
-        collected(&[blocks, blocks, blocks].concat()).resolution::<f64>(1.0)[0]
+        collected(&[blocks, blocks, blocks].concat()).resolution::<f64>([1.0; 2])[0]
     }
 
     proptest! {
@@ -269,7 +272,7 @@ mod tests {
             let values: Vec<f64> = rows.iter().map(|&(value, _)| f64::from(value)).collect();
             let weighted = Distinct::new(1, true).of_block(&values, |row| f64::from(rows[row].1));
             let copied = rows.iter().flat_map(|&(value, n)| vec![f64::from(value); n as usize]).collect();
-            prop_assert_eq!(weighted.resolution::<f64>(1.0), collected(&[copied]).resolution::<f64>(1.0));
+            prop_assert_eq!(weighted.resolution::<f64>([1.0; 2]), collected(&[copied]).resolution::<f64>([1.0; 2]));
         }
     }
 
@@ -280,7 +283,7 @@ mod tests {
 
     #[test]
     fn cells_are_local() {
-        let of = |values: Vec<f64>| collected(&[values]).resolution::<f64>(1.0)[0];
+        let of = |values: Vec<f64>| collected(&[values]).resolution::<f64>([1.0; 2])[0];
         assert_eq!(of(heights()), 1.0);
         // Where some values have tenths, most cells are still whole.
         let some: Vec<f64> = heights().into_iter().step_by(5).map(|value| value + 0.3).collect();
@@ -310,14 +313,14 @@ mod tests {
         assert_eq!(found(&values.chunks(1024).map(<[f64]>::to_vec).collect::<Vec<_>>()), 0.0);
         assert!(found(&[values[..4000].to_vec()]) > 0.0);
         // If only a third of the rows count, these values are shared by none.
-        assert_eq!(collected(&[values[..4000].repeat(3)]).resolution::<f64>(1.0 / 3.0), [0.0]);
+        assert_eq!(collected(&[values[..4000].repeat(3)]).resolution::<f64>([1.0 / 3.0; 2]), [0.0]);
     }
 
     #[test]
     fn a_step_that_is_lost_in_the_rounding_of_large_values_is_not_told() {
         // Metres north of the equator in steps of a half, in two towns.
         let rows: Vec<f32> = (0..40).map(|i| 5.4e6 + 0.5 * (i % 20) as f32 + 19.0 * (i / 20) as f32).collect();
-        assert_eq!(collected(&vec![rows.clone(); 3]).resolution::<f32>(1.0), [0.0]);
+        assert_eq!(collected(&vec![rows.clone(); 3]).resolution::<f32>([1.0; 2]), [0.0]);
         let doubles: Vec<f64> = rows.into_iter().map(f64::from).collect();
         assert_eq!(found(&[doubles]), 0.5);
     }
@@ -325,11 +328,11 @@ mod tests {
     #[test]
     fn rounding_is_no_gap() {
         let noisy = [[1.0, 1.0 + 1e-12, 2.0, 3.0].repeat(3), vec![f64::NAN]].concat();
-        let found = collected(&[noisy]).resolution::<f64>(1.0)[0];
+        let found = collected(&[noisy]).resolution::<f64>([1.0; 2])[0];
         assert!((found - 1.0).abs() < 1e-9, "{found}");
         // Rows without weight are ignored.
         let rows = [1.0, 1.5, 2.0, 3.0].repeat(3);
         let heavy = Distinct::new(1, true).of_block(&rows, |row| f64::from(u8::from(row % 4 != 1)));
-        assert_eq!(heavy.resolution::<f64>(1.0), [1.0]);
+        assert_eq!(heavy.resolution::<f64>([1.0; 2]), [1.0]);
     }
 }

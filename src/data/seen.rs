@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::data::{Allowed, BatchSource, Coordinates, Csr, Dataset, OTHER_VALUES, RowUnits, Sharding};
+use crate::data::{
+    Allowed, BatchSource, Coordinates, Csr, Dataset, OTHER_VALUES, ReadSums, Reading, RowUnits, Sharding,
+};
 use crate::error::{Error, Result};
-use crate::parallel::{blocks, try_map};
+use crate::parallel::{Cancel, blocks, try_map};
 use crate::real::Real;
 
 /// Number of values that one task checks, about.
@@ -33,6 +35,19 @@ impl<F: Real> Dataset<F> for SeenRows<'_, F> {
 
     fn for_each_slab(&self, multiple: usize, take: &mut dyn FnMut(&RowUnits<'_, F>) -> Result<()>) -> Result<()> {
         self.rows.for_each_slab(multiple, &mut |units| take(&units.borrowed().seen_through(self.coordinates)))
+    }
+
+    /// Sums are about the first row of all, wherever the rows are.
+    fn sum(&self, reading: &Reading, cancel: &Cancel) -> Result<ReadSums> {
+        let mut reading = reading.clone();
+        if let Reading::First(first) = &mut reading {
+            let row = self.pick(&[0])?;
+            let mut values = vec![F::ZERO; row.dimension()];
+            row.read(0..1, &vec![F::ZERO; row.dimension()], &mut values);
+            let pivot = values.iter().map(|value| if value.is_nan() { 0.0 } else { value.to_f64() });
+            first.pivot = Some(pivot.collect());
+        }
+        self.rows.sum(&Reading::Seen(Arc::clone(self.coordinates), Box::new(reading)), cancel)
     }
 
     fn pick(&self, rows: &[u64]) -> Result<RowUnits<'_, F>> {

@@ -1,5 +1,5 @@
-//! The fit of all rows with their weights, from that of the search rows (mathematics 10.12): plain passes under the base
-//! measure that was found.
+//! The fit of all rows with their weights, from that of the search rows (mathematics 10.12): plain passes under the
+//! base measure that was found.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::component::{ComponentId, EditLog};
 use crate::data::{
-    BatchSource, Coordinates, Dataset, Moments, PartialLabels, Repeats, SeenBatches, SeenRows, Sharding,
+    BatchSource, Coordinates, Dataset, Moments, PartialLabels, RepeatedRows, SeenBatches, SeenRows, Sharding,
 };
 use crate::error::{Error, Result};
 use crate::evidence;
@@ -45,7 +45,7 @@ pub(super) struct Prepared<'a, F: Scalar> {
     pub(super) source: Box<dyn BatchSource<F> + 'a>,
     /// Fingerprints of the shards.
     prints: Vec<u64>,
-    repeats: Repeats,
+    repeats: RepeatedRows,
     sizes: Sizes,
     pub(super) n_rows: usize,
     mass: f64,

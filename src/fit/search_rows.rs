@@ -14,12 +14,12 @@ use crate::simd::Scalar;
 const BLOCK: usize = 1024;
 
 /// Some rows of a table, in any order.
-struct Listed<'a, F: Scalar> {
+struct ListedRows<'a, F: Scalar> {
     rows: &'a dyn Rows<F>,
     list: Vec<u32>,
 }
 
-impl<F: Scalar> Rows<F> for Listed<'_, F> {
+impl<F: Scalar> Rows<F> for ListedRows<'_, F> {
     fn n_rows(&self) -> usize {
         self.list.len()
     }
@@ -47,7 +47,7 @@ enum GivenByRow {
 
 /// The search rows of a job.
 pub(super) struct SearchRows<'a, F: Scalar> {
-    rows: Listed<'a, F>,
+    rows: ListedRows<'a, F>,
     weights: Option<Vec<f64>>,
     settings: Settings,
     init: GivenByRow,
@@ -61,7 +61,7 @@ impl<F: Scalar> Job<'_, F> {
     /// [`crate::Error::Cancelled`].
     pub(super) fn search_rows(&self, data: &Moments, cancel: &Cancel) -> Result<Option<SearchRows<'_, F>>> {
         let Job { rows, settings, .. } = *self;
-        let searches = !settings.moves.is_empty() && settings.max_passes > 0;
+        let searches = settings.moves.grow() && settings.max_passes > 0;
         let Some(table) = rows.table().filter(|_| searches && data.repeats.hides_structure()) else { return Ok(None) };
         let is_distinct = data.repeats.rows == Repetition::Copies;
         let (list, weights) = listed(rows, settings.labels.as_deref(), is_distinct, cancel)?;
@@ -86,7 +86,7 @@ impl<F: Scalar> Job<'_, F> {
             _ => GivenByRow::Nothing,
         };
         let is_weighted = weights.iter().any(|&weight| weight != 1.0);
-        let rows = Listed { rows: table, list };
+        let rows = ListedRows { rows: table, list };
         Ok(Some(SearchRows { rows, weights: is_weighted.then_some(weights), settings, init }))
     }
 }
@@ -105,8 +105,8 @@ impl<F: Scalar> SearchRows<'_, F> {
     }
 }
 
-/// The rows of positive weight in the order of their hashes, and their weights, at most one; only the first of equal rows
-/// with one label if `is_distinct`.
+/// The rows of positive weight in the order of their hashes, and their weights, at most one; only the first of equal
+/// rows with one label if `is_distinct`.
 fn listed<F: Scalar>(
     rows: &dyn Dataset<F>,
     labels: Option<&[i64]>,

@@ -26,8 +26,8 @@ struct StartRound {
 }
 
 impl<F: Scalar> Job<'_, F> {
-    /// As [`Job::best_of`], with all columns of the rows. Where copies and weights hide the structure, it is sought in the
-    /// search rows, by which starts are compared.
+    /// As [`Job::best_of`], with all columns of the rows. Where copies and weights hide the structure, it is sought in
+    /// the search rows, by which starts are compared.
     pub(super) fn best_of_columns(
         &self,
         starts: Starts<'_>,

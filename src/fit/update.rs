@@ -15,7 +15,7 @@ use crate::fit::engine::Engine;
 use crate::fit::position::Position;
 use crate::fit::settings::{BOUNDS_MEMORY, Settings};
 use crate::fitted::{Fitted, Record};
-use crate::grounds::{check_form, check_numbers, check_same, off_support, strays_of};
+use crate::grounds::{check_form, check_numbers, check_same, off_support, seen_moments, strays_of};
 use crate::identity::Identity;
 use crate::likelihood::{self, Conjugate};
 use crate::local_step::Keep;
@@ -93,7 +93,7 @@ impl Fitted {
         let allowed = self.specification.allowed()?;
         let missing = self.specification.missing;
         let data = all_moments(rows, sought, &allowed, missing, cancel).map_err(of_new_rows)?;
-        let seen = data.seen_through(&self.coordinates);
+        let seen = seen_moments(rows, &data, &self.coordinates, sought, cancel).map_err(of_new_rows)?;
         let values = match (&self.specification.values, &seen.values) {
             (Some(earlier), Some(new)) => Some(Arc::new(earlier.with(new))),
             (earlier, _) => earlier.clone(),

@@ -4,7 +4,7 @@ use crate::data::{Domain, RowUnits, Rows, check_rows};
 use crate::error::Result;
 use crate::fitted::Fitted;
 use crate::fitted::packs::PackedFit;
-use crate::laws::MixtureLaw;
+use crate::laws::{Law, MixtureLaw};
 use crate::model::Objective;
 use crate::parallel::{Cancel, try_map};
 use crate::simd::Scalar;
@@ -31,15 +31,24 @@ impl Fitted {
         let mut laws = try_map(weights.len(), |k| {
             cancel.check()?;
             let law = model.likelihood.law(components[k], estimate).map_err(|error| error.of_component(k))?;
-            Ok(law.in_units(units))
+            self.of_data_columns(law.in_units(units))
         })?;
         if let Some(background) = &model.background {
             for (weight, law) in background.laws() {
                 weights.push(allocation.background_weight * weight);
-                laws.push(law.in_units(units));
+                laws.push(self.of_data_columns(law.in_units(units))?);
             }
         }
         Ok(MixtureLaw::new(&weights, laws))
+    }
+
+    /// The distribution of the columns themselves where the model sees what others leave of them.
+    fn of_data_columns(&self, law: Law) -> Result<Law> {
+        let coordinates = &self.coordinates;
+        coordinates.residuals().iter().try_fold(law, |law, residual| {
+            let (place, shift) = coordinates.place_and_shift(residual);
+            law.sheared(place, shift, &residual.slopes)
+        })
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::background;
 use crate::component::ComponentId;
-use crate::data::{Coordinates, Repeats, RowUnits, Rows, Strays, strays};
+use crate::data::{Coordinates, RepeatedRows, RowUnits, Rows, Strays, strays};
 use crate::elbo::collapsed;
 use crate::error::{Error, Result};
 use crate::evidence;
@@ -57,7 +57,7 @@ pub struct Fitted {
     /// The second best of several starts, if there were any and rows have labels.
     pub runner_up: Option<RunnerUp>,
     /// What is known of repeated rows; nothing in a fit from a file.
-    pub repeats: Repeats,
+    pub repeats: RepeatedRows,
     /// The rows in which structure was sought, if these were not all.
     pub searched: Option<Searched>,
     /// Packed components for predictions. They are valid only for the current values of the other fields. To change a

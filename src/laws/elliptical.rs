@@ -46,6 +46,38 @@ pub(super) fn spread(dof: f64) -> f64 {
     }
 }
 
+/// The Cholesky factor of `R R^T`, column-major, for n rows R of the same length, row-major: by rotations of columns,
+/// which lose no digits to squares.
+///
+/// # Errors
+/// [`Error::Numerical`] if rows depend on each other.
+fn triangular(n: usize, mut rows: Vec<f64>) -> Result<Vec<f64>> {
+    let d = rows.len() / n.max(1);
+    let mut factor = vec![0.0; n * n];
+    for i in 0..n {
+        for k in i + 1..d {
+            let (a, b) = (rows[i * d + i], rows[i * d + k]);
+            if b == 0.0 {
+                continue;
+            }
+            let length = a.hypot(b);
+            let (cos, sin) = (a / length, b / length);
+            for row in rows[i * d..].chunks_exact_mut(d) {
+                (row[i], row[k]) = (cos * row[i] + sin * row[k], cos * row[k] - sin * row[i]);
+            }
+        }
+        let pivot = rows[i * d + i];
+        if pivot == 0.0 || !pivot.is_finite() {
+            return Err(Error::numerical(None, "the scale of these columns is not positive definite".to_owned()));
+        }
+        let sign = pivot.signum();
+        for j in i..n {
+            factor[i * n + j] = sign * rows[j * d + i];
+        }
+    }
+    Ok(factor)
+}
+
 /// An elliptical distribution with location m, scale matrix S = L L^T and degrees of freedom.
 #[derive(Debug, Clone)]
 pub struct Elliptical {
@@ -121,7 +153,26 @@ impl Elliptical {
 
     /// See [`super::Law::marginal`]. The degrees of freedom are unchanged.
     pub fn marginal(&self, columns: &[usize]) -> Result<Self> {
-        Self::new(columns.iter().map(|&j| self.place[j]).collect(), self.scale_of(columns), self.dof)
+        let d = self.d();
+        let rows = columns.iter().flat_map(|&j| self.factor.iter().skip(j).step_by(d).copied()).collect();
+        let factor = triangular(columns.len(), rows)?;
+        Ok(Self::from_factor(columns.iter().map(|&j| self.place[j]).collect(), factor, self.dof))
+    }
+
+    /// See [`super::Law::sheared`].
+    ///
+    /// # Errors
+    /// As [`Elliptical::new`].
+    pub fn sheared(mut self, column: usize, shift: f64, slopes: &[f64]) -> Result<Self> {
+        let d = self.d();
+        self.place[column] += shift + slopes.iter().zip(&self.place).map(|(slope, m)| slope * m).sum::<f64>();
+        let mut rows: Vec<f64> =
+            (0..d).flat_map(|i| self.factor.iter().skip(i).step_by(d).copied().collect::<Vec<_>>()).collect();
+        for k in 0..d {
+            let added: f64 = slopes.iter().enumerate().map(|(p, slope)| slope * rows[p * d + k]).sum();
+            rows[column * d + k] += added;
+        }
+        Ok(Self::from_factor(self.place, triangular(d, rows)?, self.dof))
     }
 
     /// See [`super::Law::conditional`]. With the given columns first, `L = [A 0; B C]`. The others have location `m + B

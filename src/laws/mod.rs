@@ -11,7 +11,7 @@ pub use elliptical::Elliptical;
 pub use mixture::MixtureLaw;
 pub use scaled::ScaledLaw;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::rng::Generator;
 
 /// The distribution of a row of one component.
@@ -171,6 +171,36 @@ impl Law {
                 Self::Blocks(blocks.into_iter().map(of).collect())
             }
         }
+    }
+
+    /// The distribution after `x_j += shift + sum slope_p x_p` for a column j, with slopes in other columns, (D,).
+    ///
+    /// # Errors
+    /// [`crate::Error::NotSupported`] for independent columns, which the sum makes dependent;
+    /// [`crate::Error::Numerical`].
+    pub fn sheared(self, column: usize, shift: f64, slopes: &[f64]) -> Result<Self> {
+        Ok(match self {
+            Self::Joint(joint) => Self::Joint(joint.sheared(column, shift, slopes)?),
+            Self::Scaled(scaled) => Self::Scaled(scaled.sheared(column, shift, slopes)?),
+            Self::Columns(_) => {
+                return Err(Error::not_supported(
+                    "fit",
+                    "a background beside columns that nearly follow from others",
+                    "their density has no closed marginals",
+                    "a fit without a background",
+                ));
+            }
+            Self::Blocks(blocks) => {
+                let of = |(columns, law): (Vec<usize>, Self)| {
+                    let Some(own) = columns.iter().position(|&other| other == column) else {
+                        return Ok((columns, law));
+                    };
+                    let slopes: Vec<f64> = columns.iter().map(|&column| slopes[column]).collect();
+                    Ok((columns, law.sheared(own, shift, &slopes)?))
+                };
+                Self::Blocks(blocks.into_iter().map(of).collect::<Result<_>>()?)
+            }
+        })
     }
 
     /// Draws a row.

@@ -83,6 +83,11 @@ impl ScaledLaw {
         Self { parts, dof: self.dof }
     }
 
+    /// See [`Law::sheared`].
+    pub fn sheared(self, column: usize, shift: f64, slopes: &[f64]) -> Result<Self> {
+        self.each(|part| part.clone().sheared(column, shift, slopes))
+    }
+
     /// See [`Law::draw`].
     pub fn draw(&self, row: &mut [f64], generator: &mut Generator) -> Result<()> {
         let weights: Vec<f64> = self.parts.iter().map(|(weight, _)| weight.exp()).collect();

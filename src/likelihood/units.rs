@@ -118,7 +118,7 @@ pub fn lowered(entry: &Entry, given: &Parameters, coordinates: &Coordinates) -> 
     for (Measured { name, measure, .. }, value) in measured(entry, given, given) {
         let squares = i32::from(*measure == Measure::Squares) + 1;
         let converted = match (measure, value) {
-            (Measure::Place, _) => given.vector_of(name, d)?.map(|values| vector(coordinates.lower(values, 1))),
+            (Measure::Place, _) => given.vector_of(name, d)?.map(|values| vector(coordinates.lower_row(values))),
             (Measure::Lengths | Measure::Squares, Value::Number(number)) => {
                 Some(if *number == 0.0 { value.clone() } else { vector(coordinates.lower(&vec![*number; d], squares)) })
             }

@@ -43,7 +43,8 @@ def kinds(fit: sb.Fit) -> dict[str, str]:
 def test_repeating_a_table_changes_no_label(seed: int, times: int, d: int) -> None:
     rows, _ = clusters(seed, 120, d)
     once, repeated = fitted(rows), fitted(np.tile(rows, (times, 1)))
-    assert repeated.search_rows == 120 and "copies" in kinds(repeated)
+    assert repeated.search_rows == 120
+    assert "copies" in kinds(repeated)
     assert adjusted_rand_score(once.predict(rows), repeated.predict(rows)) == 1.0
     assert repeated.counts.sum() == pytest.approx(120 * times)
 
@@ -53,7 +54,8 @@ def test_large_weights_change_no_label_when_they_grow(seed: int, factor: float) 
     rows, _ = clusters(seed, 120, 2)
     weights = np.random.default_rng(seed).uniform(1.0, 5.0, size=120)
     one, other = fitted(rows, sample_weight=weights), fitted(rows, sample_weight=factor * weights)
-    assert one.search_rows == other.search_rows == 120 and "weights" in kinds(one)
+    assert one.search_rows == other.search_rows == 120
+    assert "weights" in kinds(one)
     np.testing.assert_array_equal(one.predict(rows), other.predict(rows))
     assert other.counts.sum() == pytest.approx(factor * weights.sum())
 
@@ -95,7 +97,7 @@ def test_a_bootstrap_sample_has_its_clusters(n: int, d: int) -> None:
 
 
 def test_the_bound_is_that_of_all_rows() -> None:
-    """Passes over all rows from the fit, with its base measure, gain nothing; the records show which rows they are of."""
+    """More passes over all rows under its base measure gain nothing; the records show which rows they are of."""
     rows, _ = clusters(3, 200, 2)
     weights = np.random.default_rng(0).integers(1, 9, size=200)
     fit = fitted(rows, sample_weight=weights)
@@ -129,7 +131,8 @@ def test_threads_change_no_bit(threads: int) -> None:
 def test_starts_are_compared_by_the_rows_of_the_search() -> None:
     rows, _ = clusters(6, 200, 2)
     fit = fitted(np.tile(rows, (3, 1)), n_init=3)
-    assert fit.n_occupied == 4 and fit.runner_up is not None
+    assert fit.n_occupied == 4
+    assert fit.runner_up is not None
     assert fit.runner_up.objective <= fit.objective
 
 
@@ -153,12 +156,13 @@ def test_labels_and_starts_by_row() -> None:
 )
 def test_weights_of_any_size(weights: Array) -> None:
     rows, _ = clusters(8, 150, 2)
-    try:
-        fit = fitted(rows, sample_weight=weights)
-    except sb.InvalidArgument as error:
-        assert error.argument == "sample_weight"
+    if weights.sum() < 1e-100:
+        with pytest.raises(sb.InvalidArgument, match="sample_weight"):
+            fitted(rows, sample_weight=weights)
         return
-    assert np.isfinite(fit.elbo) and fit.counts.sum() == pytest.approx(weights.sum())
+    fit = fitted(rows, sample_weight=weights)
+    assert np.isfinite(fit.elbo)
+    assert fit.counts.sum() == pytest.approx(weights.sum())
 
 
 @pytest.mark.parametrize("weights", [np.full(150, np.nan), np.full(150, 1e300), np.full(150, -1.0)])
@@ -173,7 +177,8 @@ def test_few_distinct_rows() -> None:
     two = fitted(np.tile([[1.0, 2.0], [3.0, 5.0]], (30, 1)))
     assert np.isfinite(two.elbo)
     three = fitted(np.tile(np.random.default_rng(0).normal(size=(3, 4)), (30, 1)))
-    assert three.search_rows == 3 and np.isfinite(three.elbo)
+    assert three.search_rows == 3
+    assert np.isfinite(three.elbo)
 
 
 def ages(n: int, seed: int = 0) -> Array:
@@ -224,7 +229,8 @@ def test_a_table_of_counts_is_that_of_its_rows() -> None:
     age = ages(2000)
     distinct, numbers = np.unique(age, return_counts=True)
     one, other = fitted(age[:, None]), fitted(distinct[:, None], sample_weight=numbers)
-    assert one.n_occupied == other.n_occupied == 1 and other.search_rows is None
+    assert one.n_occupied == other.n_occupied == 1
+    assert other.search_rows is None
     assert one.elbo == pytest.approx(other.elbo, rel=1e-6)
     assert "count as numbers of equal rows" in kinds(other)["weights"]
 
@@ -234,7 +240,8 @@ def test_copies_in_blocks_and_without_moves_are_told() -> None:
     copied = np.tile(rows, (2, 1))
     fit = fitted(lambda: iter([copied[:150], copied[150:]]), algorithm=sb.Memoized(shuffle=False, moves=()))
     assert fit.search_rows is None
-    assert "200 of 400 rows are copies" in kinds(fit)["copies"] and "counts as one more row" in kinds(fit)["copies"]
+    assert "200 of 400 rows are copies" in kinds(fit)["copies"]
+    assert "counts as one more row" in kinds(fit)["copies"]
 
 
 @pytest.mark.parametrize("likelihood", [sb.Gaussian(), sb.DiagonalGaussian(), sb.SphericalGaussian(), sb.StudentT()])
@@ -244,9 +251,7 @@ def test_a_constant_column_changes_nothing(likelihood: Any, background: Any) -> 
     table = np.insert(rows, 1, 7.0, axis=1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sb.SupportWarning)
-        one, other = (
-            sb.fit(sb.Mixture(likelihood=likelihood, background=background), each) for each in (rows, table)
-        )
+        one, other = (sb.fit(sb.Mixture(likelihood=likelihood, background=background), each) for each in (rows, table))
         np.testing.assert_array_equal(one.predict(rows), other.predict(table))
     assert (one.elbo, one.n_components) == (other.elbo, other.n_components)
     np.testing.assert_array_equal(one.log_predictive(rows), other.log_predictive(table))

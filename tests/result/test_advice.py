@@ -167,7 +167,9 @@ def test_duplicate_rows() -> None:
     assert not {"copies", "duplicates"} & advice(few[:, :1]).keys()
     # Rounded amounts meet by chance.
     ages = np.random.default_rng(0).normal(50.0, 4.0, size=(400, 1)).round()
-    assert advice(ages)["duplicates"].text.endswith("% of the rows repeat another one, as often as chance explains, and all count")
+    assert advice(ages)["duplicates"].text.endswith(
+        "% of the rows repeat another one, as often as chance explains, and all count"
+    )
     assert advice(np.ones((50, 3)))["duplicates"].text == "all rows are equal"
 
 

@@ -6,6 +6,7 @@ Only observed entries enter a density; see `oracles/missing.py`. Imputation has 
 import dataclasses
 import itertools
 import warnings
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -202,9 +203,15 @@ def test_empty_columns_change_nothing(likelihood: str) -> None:
         **{name: shorter(name, value, kept) for name, value in given_likelihood._parameters().items()}
     )
     narrow = replaced(case, rows=rows[:, kept], model=sb.Mixture(likelihood=fewer, process=case.model.process))
-    fit, other = fit_holes(replaced(case, rows=rows), passes(3)), fit_holes(narrow, passes(3))
+    # A likelihood with one variance for all columns leaves out columns that do not vary.
+    leaves_out = pytest.warns(sb.SupportWarning, match="column 2") if likelihood == "spherical" else nullcontext()
+    with leaves_out:
+        fit = fit_holes(replaced(case, rows=rows), passes(3))
+    other = fit_holes(narrow, passes(3))
     assert fit.elbo == pytest.approx(other.elbo, rel=1e-10)
     np.testing.assert_allclose(fit.predict_proba(rows), other.predict_proba(rows[:, kept]), rtol=1e-8, atol=1e-11)
+    if likelihood == "spherical":
+        return
     reference = case.mixture.likelihood
     assert isinstance(reference, MissingLikelihood)
     prior = reference.of_column(reference.prior_natural, 2)

@@ -17,6 +17,11 @@ pub fn lost_columns(coordinates: &Coordinates) -> (Vec<usize>, Vec<usize>) {
     (coordinates.constants().to_vec(), coordinates.dependents().iter().map(|dependent| dependent.column).collect())
 }
 
+/// Columns of which the model sees what others leave of them.
+pub fn residual_columns(coordinates: &Coordinates) -> Vec<usize> {
+    coordinates.residuals().iter().map(|residual| residual.column).collect()
+}
+
 /// An orthonormal basis of the directions in which the data vary, (D, r).
 pub fn basis<'py>(py: Python<'py>, coordinates: &Coordinates) -> PyResult<Bound<'py, PyArray2<f64>>> {
     table(py, coordinates.basis(), coordinates.rank())

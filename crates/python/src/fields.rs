@@ -31,6 +31,15 @@ pub(crate) fn n_rows(header: &Bound<'_, PyDict>) -> PyResult<usize> {
     }
 }
 
+/// Reads whether rows may have missing values. Files of earlier versions never have any.
+pub(crate) fn may_miss(header: &Bound<'_, PyDict>) -> PyResult<bool> {
+    match optional::<String>(header, "missing")?.as_deref() {
+        None | Some("error") => Ok(false),
+        Some("marginalize") => Ok(true),
+        Some(other) => Err(format_error(format!("missing is {other:?}"))),
+    }
+}
+
 pub(crate) fn format_error(message: String) -> PyErr {
     to_python(&Error::Format { message })
 }

@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use stickbreak::data::{Repeats, Repetition};
+use stickbreak::data::{RepeatedRows, Repetition};
 use stickbreak::fitted::{Record, RunnerUp, Searched};
 use stickbreak::moves::{MoveKind, Report};
 
@@ -46,8 +46,13 @@ pub fn searched_from(header: &Bound<'_, PyDict>) -> PyResult<Option<Searched>> {
     Ok(Some(Searched { n_rows: n_rows as usize, mass, objective }))
 }
 
+/// Number, sum of weights and objective of the rows of a search.
+pub fn searched_to_numbers(Searched { n_rows, mass, objective }: Searched) -> [f64; 3] {
+    [n_rows as f64, mass, objective]
+}
+
 /// Converts what is known of repeated rows to a dict.
-pub fn repeats_to_dict<'py>(py: Python<'py>, repeats: &Repeats) -> PyResult<Bound<'py, PyDict>> {
+pub fn repeats_to_dict<'py>(py: Python<'py>, repeats: &RepeatedRows) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("n_rows", repeats.n_rows)?;
     dict.set_item("n_distinct", repeats.n_distinct)?;

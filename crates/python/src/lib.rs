@@ -15,6 +15,7 @@ mod fit;
 mod hierarchy;
 mod history;
 mod instructions;
+mod model_file;
 mod panics;
 mod partitions;
 mod posterior;

@@ -19,7 +19,7 @@ use stickbreak::simd::Scalar;
 use stickbreak::{Error, Result};
 
 use crate::arrays::{AnyRows, vector, with_rows};
-use crate::coordinates::{basis, lost_columns};
+use crate::coordinates::{basis, lost_columns, residual_columns};
 use crate::errors::to_python;
 use crate::fields::format_error;
 use crate::panics::caught;
@@ -316,6 +316,12 @@ impl SampledModel {
     #[getter]
     fn lost_columns(&self) -> (Vec<usize>, Vec<usize>) {
         lost_columns(&self.grounds.coordinates)
+    }
+
+    /// Columns that nearly follow from others.
+    #[getter]
+    fn residual_columns(&self) -> Vec<usize> {
+        residual_columns(&self.grounds.coordinates)
     }
 
     /// An orthonormal basis of the other directions, (D, r).

@@ -1,31 +1,24 @@
 //! The state of a fit, behind `stickbreak.Fit`.
 
-use std::sync::Arc;
-
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadwriteArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use stickbreak::Result;
-use stickbreak::data::Repeats;
 use stickbreak::fit::Limits;
-use stickbreak::fitted::{Fitted, Joins, Packs, Prediction, Searched, StopReason};
+use stickbreak::fitted::{Fitted, Joins, Prediction};
 use stickbreak::local_step::Keep;
-use stickbreak::model::Objective;
 use stickbreak::process::Concentration;
 
 use crate::arrays::{AnyData, AnyRows, at_least_one, table, vector, weights, with_rows};
-use crate::coordinates::{basis, lost_columns, read_coordinates, write_coordinates};
+use crate::coordinates::{basis, lost_columns, residual_columns};
 use crate::errors::to_python;
-use crate::estimated::{read_estimated, write_estimated};
-use crate::fields::{field, format_error, n_rows, optional};
-use crate::history::{record_from_dict, record_to_dict, repeats_to_dict, runner_up_from, searched_from};
+use crate::history::{record_to_dict, repeats_to_dict, searched_to_numbers};
+use crate::model_file::{from_parts, to_parts};
 use crate::panics::caught;
 use crate::run::{run_quietly, run_soon};
-use crate::specification::{GivenPair, read, read_parameters, specification, write, write_parameters};
-use crate::summary::{numbers, read_classes, read_summary, summary_to_dict, write_classes, write_tail};
-use crate::topics::{read_documents, write_documents};
+use crate::specification::{GivenPair, write};
+use crate::summary::summary_to_dict;
 use crate::updates::updated;
-use crate::values::{read_values, write_values};
 
 /// A fitted mixture.
 #[pyclass(frozen, module = "stickbreak._core")]
@@ -98,6 +91,12 @@ impl FitState {
     #[getter]
     fn lost_columns(&self) -> (Vec<usize>, Vec<usize>) {
         lost_columns(&self.fitted.coordinates)
+    }
+
+    /// Columns that nearly follow from others.
+    #[getter]
+    fn residual_columns(&self) -> Vec<usize> {
+        residual_columns(&self.fitted.coordinates)
     }
 
     /// An orthonormal basis of the directions in which the data vary, (D, r).
@@ -223,7 +222,7 @@ impl FitState {
     /// Of the rows in which structure was sought, if not all: number, sum of weights, and the objective of their fit.
     #[getter]
     fn searched(&self) -> Option<[f64; 3]> {
-        self.fitted.searched.map(|Searched { n_rows, mass, objective }| [n_rows as f64, mass, objective])
+        self.fitted.searched.map(searched_to_numbers)
     }
 
     /// What is known of repeated rows, after a fit.
@@ -419,87 +418,13 @@ impl FitState {
 
     /// Returns the content of a file: a header of plain values, and the arrays.
     fn to_parts<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyDict>, Bound<'py, PyDict>)> {
-        let fitted = &self.fitted;
-        let header = PyDict::new(py);
-        header.set_item("likelihood", &fitted.specification.likelihood.name)?;
-        header.set_item("process", &fitted.specification.process.name)?;
-        header.set_item("missing", self.missing())?;
-        header.set_item("objective", fitted.specification.objective.name())?;
-        header.set_item("n_rows", fitted.n_rows)?;
-        header.set_item("sparsity", fitted.sparsity)?;
-        header.set_item("margin", fitted.margin)?;
-        header.set_item("elbo", fitted.elbo)?;
-        header.set_item("mass", fitted.summary.mass)?;
-        header.set_item("log_base_measure", fitted.summary.log_base_measure)?;
-        header.set_item("stop_reason", fitted.stop_reason.name())?;
-        header.set_item("history", self.history(py)?)?;
-        header.set_item("runner_up", self.runner_up())?;
-        header.set_item("searched", self.searched())?;
-        let arrays = PyDict::new(py);
-        arrays.set_item("origin", vector(py, fitted.origin.clone()))?;
-        write_coordinates(&fitted.coordinates, &arrays)?;
-        arrays.set_item("counts", vector(py, fitted.summary.counts.clone()))?;
-        arrays.set_item("entropies", vector(py, fitted.summary.entropies.clone()))?;
-        arrays.set_item("statistics", table(py, fitted.summary.statistics.clone(), fitted.summary.n_statistics)?)?;
-        write_classes(py, &fitted.classes, &arrays)?;
-        write_tail(py, fitted.summary.tail.as_ref(), &header, &arrays)?;
-        write_parameters(py, &fitted.specification, &header, &arrays)?;
-        write_estimated(py, &fitted.specification, &header, &arrays)?;
-        write_values(py, fitted.specification.values.as_ref(), &header, &arrays)?;
-        write_documents(py, fitted, &header, &arrays)?;
-        Ok((header, arrays))
+        to_parts(py, &self.fitted)
     }
 
     /// Restores the state from [`FitState::to_parts`]. Checks everything, because files are not trusted.
     #[staticmethod]
     fn from_parts(header: &Bound<'_, PyDict>, arrays: &Bound<'_, PyDict>) -> PyResult<Self> {
-        let pair = |role: &str| -> PyResult<GivenPair<'_>> {
-            Ok((field(header, role)?, read_parameters(role, header, arrays)?))
-        };
-        // Files of the first version have no objective.
-        let objective: Option<String> = optional(header, "objective")?;
-        let objective = objective.as_deref().unwrap_or(Objective::Variational.name());
-        // Files of earlier versions never have missing values.
-        let missing: Option<String> = optional(header, "missing")?;
-        let missing = match missing.as_deref() {
-            None | Some("error") => false,
-            Some("marginalize") => true,
-            Some(other) => return Err(format_error(format!("missing is {other:?}"))),
-        };
-        let mut specification = specification(&pair("likelihood")?, &pair("process")?, objective, missing)?;
-        if header.contains("background_parameters")? {
-            specification.background = Some(read(&read_parameters("background", header, arrays)?)?);
-        }
-        read_estimated(&mut specification, header, arrays)?;
-        let origin = numbers(arrays, "origin")?;
-        let coordinates = read_coordinates(arrays, origin.len())?;
-        specification.values = read_values(origin.len(), header, arrays)?;
-        let mut summary = read_summary(header, arrays)?;
-        let documents = read_documents(&mut summary, header, arrays)?;
-        let stop: String = field(header, "stop_reason")?;
-        let history: Vec<Bound<'_, PyDict>> = field(header, "history")?;
-        let fitted = Fitted {
-            coordinates: Arc::new(coordinates),
-            lacks_rows: false,
-            specification,
-            origin,
-            n_rows: n_rows(header)?,
-            sparsity: field(header, "sparsity")?,
-            // Files of the first version have no margin: they dropped no components.
-            margin: optional(header, "margin")?,
-            documents,
-            classes: read_classes(arrays)?,
-            summary,
-            elbo: field(header, "elbo")?,
-            history: history.iter().map(record_from_dict).collect::<PyResult<_>>()?,
-            stop_reason: StopReason::from_name(&stop)
-                .ok_or_else(|| format_error(format!("unknown stop reason {stop:?}")))?,
-            error: None,
-            runner_up: runner_up_from(header)?,
-            repeats: Repeats::default(),
-            searched: searched_from(header)?,
-            packs: Packs::default(),
-        };
+        let fitted = from_parts(header, arrays)?;
         done(|| fitted.check())?;
         Ok(Self { fitted })
     }

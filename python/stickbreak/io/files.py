@@ -65,7 +65,7 @@ class Kind:
 MODEL = Kind("model file", "stickbreak-model", 2, 1, ModelFileError)
 TRACE = Kind("trace", "stickbreak-trace", 1, 1, ModelFileError)
 HIERARCHY = Kind("hierarchy", "stickbreak-hierarchy", 1, 1, ModelFileError)
-CHECKPOINT = Kind("checkpoint", "stickbreak-checkpoint", 11, 11, CheckpointError)
+CHECKPOINT = Kind("checkpoint", "stickbreak-checkpoint", 12, 12, CheckpointError)
 
 
 def write(

@@ -173,8 +173,8 @@ class Fitted:
     def objective(self) -> float:
         """The value for comparing fits of the same data, in nats: `elbo` minus a penalty on the estimated prior.
 
-        It equals `elbo` if no parameter of the prior is estimated. Where components were sought in the `search_rows`, it
-        is of these rows, because starts are compared by them.
+        It equals `elbo` if no parameter of the prior is estimated. Where components were sought in `search_rows`, it is
+        of these rows, because starts are compared by them.
         """
         return self._state.objective_value
 
@@ -266,6 +266,7 @@ class Fitted:
         - "copies": rows are copies of others, how many, and what follows.
         - "duplicates": at least 5% of the rows repeat another one, as often as chance explains; or all rows are equal.
         - "weights": weights exceed 1, and how the fit took them.
+        - "residual_columns": columns that nearly follow from others, of which the model sees what is left.
         - "skewed": positive Gaussian columns with a skewness above 1.5 that logarithms at least halve.
         - "outliers": Gaussian rows that are far from the others, and how far.
         - "copied_columns": columns that repeat another one, under a likelihood with independent columns.

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from enum import Enum
+from itertools import pairwise
 from typing import Any
 
 
@@ -89,8 +90,9 @@ class Record:
         Number of units that the pass visited: rows, nodes of trees (`KdTree`), which stand for many rows, or, for topic
         models, distinct words of documents. 0 in files of earlier versions.
     mass : float
-        Sum of the weights of the rows (or of the words of documents) that the bound is of. Where components are sought in
-        `Fit.search_rows`, it shows which records are of the search and which of all rows. 0 in files of earlier versions.
+        Sum of the weights of the rows, or of the words of documents, that the bound is of. Where components are sought
+        in `Fit.search_rows`, it shows which records are of the search and which of all rows. 0 in files of earlier
+        versions.
     n_batches : int
         Number of batches of the pass. 0 in files of earlier versions.
     proposed : int
@@ -136,8 +138,7 @@ class Record:
 
 def of_the_same_rows(records: Iterable[Record]) -> list[tuple[Record, Record]]:
     """Return all pairs of consecutive records whose bounds are of the same rows, so that they compare."""
-    listed = list(records)
-    pairs = zip(listed, listed[1:], strict=False)
+    pairs = pairwise(records)
     return [(before, after) for before, after in pairs if abs(after.mass - before.mass) <= 1e-6 * after.mass]
 
 

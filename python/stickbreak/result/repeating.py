@@ -1,4 +1,4 @@
-"""Advice on rows that repeat, and on weights."""
+"""Advice on rows that repeat, on weights, and on columns that nearly repeat others."""
 
 from collections.abc import Iterator
 from typing import Any, Protocol
@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 
 from stickbreak._core import FitState
 from stickbreak.errors import Advice
+from stickbreak.io.names import Names
+from stickbreak.result.support import columns
 
 # With fewer rows, equal ones may be chance.
 _LEAST_ROWS = 20
@@ -29,11 +31,24 @@ class Result(Protocol):
     def counts(self) -> NDArray[np.float64]:
         """Expected counts, shape (K,)."""
 
+    @property
+    def column_names(self) -> Names | None:
+        """The names of the columns."""
+
 
 def of_fit(fit: Result, sample: NDArray[Any] | None) -> Iterator[Advice]:
-    """Yield the advice on repeated rows and weights; `sample` has some of the rows."""
+    """Yield the advice on repeated rows, weights and near-dependent columns; `sample` has some of the rows."""
     yield from _of_rows(fit._state, sample)
     yield from _of_weights(fit)
+    near = fit._state.residual_columns
+    if near:
+        one = len(near) == 1
+        text = (
+            f"{columns(near, fit.column_names)} nearly {'follows' if one else 'follow'} from the others; the model "
+            f"sees what they leave of {'it' if one else 'them'}"
+        )
+        tries = (f"the data without {'it' if one else 'them'}, if what is left is noise",)
+        yield Advice(text, kind="residual_columns", suggestions=tries)
 
 
 def _of_rows(state: FitState, sample: NDArray[Any] | None) -> Iterator[Advice]:
@@ -47,7 +62,9 @@ def _of_rows(state: FitState, sample: NDArray[Any] | None) -> Iterator[Advice]:
         about = "about " if distinct > _COUNTED else ""
         text = f"{about}{n - distinct:,} of {n:,} rows are copies of others, more than chance explains"
         if state.searched is not None:
-            text += f"; components were sought in the {int(state.searched[0]):,} distinct rows, then all rows were fitted"
+            text += (
+                f"; components were sought in the {int(state.searched[0]):,} distinct rows, then all rows were fitted"
+            )
             yield Advice(text, kind="copies", suggestions=("each row once, if copies tell nothing",))
         else:
             text += ", and each counts as one more row"

@@ -32,6 +32,9 @@ class Support:
         The columns that are affine functions of the others.
     basis : ndarray of float64, shape (D, r)
         Orthonormal directions of the subspace in the data's columns, read-only.
+    residual : tuple of int
+        The columns that nearly follow from the others, such as the end of a job beside its start. The model sees what
+        is left of them, which changes no density.
 
     Examples
     --------
@@ -51,13 +54,14 @@ class Support:
     constant: tuple[int, ...]
     dependent: tuple[int, ...]
     basis: NDArray[np.float64]
+    residual: tuple[int, ...] = ()
 
 
 def of(state: FitState | SampledModel) -> Support:
     """Return the support of a fit or a trace."""
     (constant, dependent), basis = state.lost_columns, state.basis
     basis.flags.writeable = False
-    return Support(basis.shape[1], tuple(constant), tuple(dependent), basis)
+    return Support(basis.shape[1], tuple(constant), tuple(dependent), basis, tuple(state.residual_columns))
 
 
 def is_whole(state: FitState) -> bool:

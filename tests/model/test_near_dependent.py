@@ -1,0 +1,118 @@
+"""Columns that nearly follow from others, such as the end of a job beside its start (mathematics 1.10)."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+from sklearn.metrics import adjusted_rand_score
+
+import stickbreak as sb
+
+Array = NDArray[np.float64]
+
+
+def jobs(n: int = 600, *, whole: bool = False, seed: int = 0) -> tuple[Array, Array, NDArray[np.int64]]:
+    """Start and end in seconds, start and duration, and the kinds of jobs, which durations tell apart."""
+    rng = np.random.default_rng(seed)
+    kinds = rng.integers(0, 2, size=n)
+    start = rng.normal(1.6e9, 3e6, size=n).round()
+    duration = rng.normal(np.array([10.0, 60.0])[kinds], np.array([1.0, 5.0])[kinds])
+    # The numbers that float64 holds, so that both tables say the same.
+    end = start + (duration.round() if whole else duration)
+    return np.column_stack([start, end]), np.column_stack([start, end - start]), kinds
+
+
+def fitted(rows: Any, likelihood: Any = None, **options: Any) -> sb.Fit:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sb.SupportWarning)
+        return sb.fit(sb.Mixture(likelihood=likelihood or sb.Gaussian()), rows, **options)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_differences_keep_their_digits(whole: bool, seed: int) -> None:
+    """The fit of starts and ends is that of starts and durations: the map has volume one."""
+    rows, plain, kinds = jobs(whole=whole, seed=seed)
+    fit, expected = fitted(rows), fitted(plain)
+    assert adjusted_rand_score(kinds, fit.predict(rows)) > 0.95
+    np.testing.assert_array_equal(fit.predict(rows), expected.predict(plain))
+    assert fit.elbo == pytest.approx(expected.elbo, rel=1e-9)
+    np.testing.assert_allclose(fit.log_predictive(rows), expected.log_predictive(plain), rtol=1e-6)
+    assert fit.support.residual == (1,)
+    assert fit.support.dependent == ()
+    assert fit.support.rank == 2
+    assert "nearly follows from the others" in {each.kind: each.text for each in fit.advice()}["residual_columns"]
+
+
+def test_results_are_in_the_columns_of_the_data(tmp_path: Any) -> None:
+    rows, plain, _ = jobs()
+    fit, expected = fitted(rows), fitted(plain)
+    for mean, other in zip(fit.components["mean"], expected.components["mean"], strict=True):
+        assert mean[1] - mean[0] == pytest.approx(other[1], abs=1e-3)
+    # Durations of drawn rows, and of rows under a condition.
+    drawn = fit.sample(2000, seed=1)
+    assert np.std(drawn[:, 1] - drawn[:, 0]) == pytest.approx(np.std(plain[:, 1]), rel=0.1)
+    given = fit.conditional({0: 1.6e9})
+    other = expected.conditional({0: 1.6e9})
+    assert given.mean[0] - 1.6e9 == pytest.approx(other.mean[0], rel=1e-3)
+    assert fit.marginal([1]).mean[0] == pytest.approx(rows[:, 1].mean(), rel=1e-4)
+    np.testing.assert_allclose(fit.marginal([0, 1]).log_density(rows[:50]), fit.log_predictive(rows[:50]), rtol=1e-4)
+    fit.save(tmp_path / "jobs.safetensors")
+    loaded = sb.load(tmp_path / "jobs.safetensors")
+    assert isinstance(loaded, sb.Fit)
+    np.testing.assert_array_equal(loaded.log_predictive(rows), fit.log_predictive(rows))
+    assert loaded.support.residual == (1,)
+    again = sb.fit(fit.model, rows, init=fit)
+    np.testing.assert_array_equal(again.predict(rows), fit.predict(rows))
+    assert np.isfinite(fit.update(rows[:100]).elbo)
+
+
+def test_frames_streams_and_float32() -> None:
+    rows, _, kinds = jobs()
+    frame = pd.DataFrame(rows, columns=["start", "end"]).assign(kind=np.where(np.arange(600) % 2, "a", "b"))
+    fit = fitted(frame, sb.Columns({("start", "end"): sb.Gaussian(), ("kind",): sb.Categorical()}))
+    assert adjusted_rand_score(kinds, fit.predict(frame)) > 0.95
+    stream = fitted(lambda: iter([rows[:250], rows[250:]]))
+    assert adjusted_rand_score(kinds, stream.predict(rows)) > 0.95
+    small = (rows - [1.6e9, 1.6e9]).astype(np.float32)
+    assert adjusted_rand_score(kinds, fitted(small).predict(small)) > 0.8
+
+
+def test_two_columns_near_one_and_one_that_follows_from_them() -> None:
+    rows, plain, _ = jobs()
+    rng = np.random.default_rng(5)
+    wait = rng.gamma(4.0, 2.0, size=600)
+    table = np.column_stack([rows[:, 0] - wait, rows, 2.0 * rows[:, 1] - rows[:, 0]])
+    fit = fitted(table)
+    expected = fitted(np.column_stack([rows[:, 0] - wait, wait, plain[:, 1]]))
+    assert fit.support.residual == (1, 2)
+    assert fit.support.dependent == (3,)
+    assert (
+        adjusted_rand_score(fit.predict(table), expected.predict(np.column_stack([table[:, 0], wait, plain[:, 1]])))
+        > 0.95
+    )
+
+
+def test_columns_that_follow_exactly_are_left_out() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(1e6, 2e5, size=(400, 2)).round(2)
+    euros = (0.92 * x[:, 0]).round(2)
+    fit = fitted(np.column_stack([x, euros, x.sum(axis=1)]))
+    assert fit.support.dependent == (2, 3)
+    assert fit.support.residual == ()
+
+
+def test_samplers_and_student_t() -> None:
+    rows, plain, kinds = jobs(300)
+    fit = fitted(rows, sb.StudentT())
+    assert adjusted_rand_score(kinds, fit.predict(rows)) > 0.95
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = [
+            sb.sample(sb.Mixture(likelihood=sb.Gaussian()), each, draws=30, warmup=30, chains=1, seed=2)
+            for each in (rows, plain)
+        ]
+    np.testing.assert_array_equal(found[0].n_clusters, found[1].n_clusters)
