@@ -199,13 +199,37 @@ def test_attributes(rows: np.ndarray) -> None:
     assert isinstance(fit, sb.Fit)
     assert mixture.n_features_in_ == 2
     assert mixture.n_components_ == fit.n_components == 4
-    np.testing.assert_array_equal(mixture.weights_, fit.weights)
+    np.testing.assert_allclose(mixture.weights_ * fit.weights.sum(), fit.weights, rtol=1e-14)
+    assert mixture.leftover_weight_ == fit.leftover_weight > 0.0
     np.testing.assert_array_equal(mixture.means_, fit.components["mean"])
     assert mixture.lower_bound_ == fit.elbo
     assert mixture.n_iter_ == 5
     assert mixture.converged_ is False
     assert quick().fit(rows).converged_ is True
     assert not any(np.size(value) >= len(rows) for name, value in vars(mixture).items() if name != "labels_")
+
+
+@pytest.mark.parametrize("algorithm", [sb.Full(max_passes=2), sb.Stochastic(100, max_passes=1)])
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {},
+        {"background": sb.Background()},
+        {"process": sb.DirichletProcess(concentration=5.0, truncation="tail")},
+        {"process": sb.PitmanYor(discount=0.5)},
+        {"process": sb.FiniteDirichlet(3), "n_components": None},
+    ],
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_weights_are_probabilities(rows: np.ndarray, parts: dict[str, Any], algorithm: Any) -> None:
+    """Of components, so that NumPy takes them: what the process and the background keep is apart."""
+    mixture = quick(algorithm=algorithm, **parts).fit(rows)
+    fit = mixture.fit_
+    assert mixture.weights_.sum() == pytest.approx(1.0, rel=1e-12)
+    assert np.random.default_rng(0).choice(mixture.n_components_, p=mixture.weights_) in range(3)
+    beyond = mixture.leftover_weight_ + fit.background_weight
+    np.testing.assert_allclose(mixture.weights_ * (1.0 - beyond), fit.weights, rtol=1e-9)
+    assert (mixture.leftover_weight_ == 0.0) == isinstance(mixture.process, sb.FiniteDirichlet)
 
 
 def test_means_where_there_are_none(rows: np.ndarray) -> None:
@@ -219,7 +243,7 @@ def test_means_where_there_are_none(rows: np.ndarray) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["n_components_", "weights_", "means_", "lower_bound_", "n_iter_", "converged_", "predict", "transform", "score"],
+    "n_components_ weights_ leftover_weight_ means_ lower_bound_ n_iter_ converged_ predict transform score".split(),
 )
 def test_nothing_before_fit(rows: np.ndarray, name: str) -> None:
     with pytest.raises(NotFittedError):

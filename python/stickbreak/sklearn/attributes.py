@@ -21,12 +21,20 @@ class Attributes:
 
     @property
     def weights_(self) -> NDArray[np.float64]:
-        """Expected weights of the components, shape (K,).
+        """Expected weights of the components relative to each other, shape (K,), with sum one.
 
-        They sum to less than one if the process has more components than K, such as a `DirichletProcess`. The rest is
-        the weight of rows that belong to none of the K components.
+        They are `Fit.weights` divided by their sum. `leftover_weight_` is the weight beyond the K components.
         """
-        return self._fitted().weights
+        weights = self._fitted().weights
+        return np.asarray(weights / weights.sum())
+
+    @property
+    def leftover_weight_(self) -> float:
+        """Expected weight of all components beyond K: 0 if the process has K components only.
+
+        With `Fit.weights` and `Fit.background_weight` it sums to one.
+        """
+        return self._fitted().leftover_weight
 
     @property
     def means_(self) -> NDArray[np.float64]:
