@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import sparse
@@ -247,7 +247,47 @@ def test_completion_is_that_of_the_scorer(method: str) -> None:
     expected = oracle.completion(found.topics, counts[35:], 0.1, method, seed=4)
     score = found.document_completion(counts[35:], seed=4, method=method, concentration=0.1)
     assert score == pytest.approx(expected, abs=1e-9)
-    assert np.isnan(found.document_completion(np.eye(60)))
+
+
+@pytest.fixture(scope="module")
+def of_three() -> sb.TopicFit:
+    return fit(corpus(12), 3)
+
+
+@settings(max_examples=8)
+@given(seed=st.integers(0, 1000), n_short=st.integers(1, 5))
+def test_documents_that_are_too_short_do_not_change_the_score_of_others(
+    of_three: sb.TopicFit, seed: int, n_short: int
+) -> None:
+    """Documents without words, of one word once, and of one word many times; anywhere in the corpus."""
+    rng = np.random.default_rng(seed)
+    counts = corpus(seed, n=8)
+    short = np.zeros((n_short, counts.shape[1]))
+    short[np.arange(n_short), rng.integers(0, counts.shape[1], n_short)] = rng.integers(0, 5, n_short)
+    mixed = rng.permutation(np.concatenate([counts, short]))
+    expected = oracle.completion(of_three.topics, mixed, 0.1, "map", seed=4, min_words=2)
+    assert of_three.document_completion(mixed, seed=4, min_words=2) == pytest.approx(expected, abs=1e-9)
+    last = np.concatenate([counts, short])
+    assert of_three.document_completion(last, min_words=2) == of_three.document_completion(counts, min_words=2)
+
+
+@pytest.mark.parametrize(
+    ("documents", "options", "text"),
+    [
+        (np.eye(25), {}, "10 distinct words, but it is 25 of at most 1 distinct word; a word is held out"),
+        (np.eye(25), {"min_words": 2}, "2 distinct words, but it is 25 of at most 1 distinct word"),
+        (3 * np.eye(25) + np.eye(25, k=1), {}, "25 of at most 2 distinct words; try min_words=2"),
+        (np.zeros((2, 25)), {}, "2 of at most 0 distinct words"),
+        (np.zeros((0, 25)), {}, r"10 distinct words, but it is of shape \(0, 25\)$"),
+    ],
+)
+def test_documents_that_are_all_too_short_are_refused(
+    of_three: sb.TopicFit, documents: np.ndarray, options: Any, text: str
+) -> None:
+    for each in (documents, sparse.csr_array(documents)):
+        with pytest.raises(sb.InvalidArgument, match=text) as caught:
+            of_three.document_completion(each, **options)
+        assert caught.value.argument == "test"
 
 
 @pytest.mark.parametrize(("method", "a"), [("map", 0.1), ("map", 1e-3), ("vb", 0.1), ("ml", 0.1)])

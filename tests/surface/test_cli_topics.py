@@ -58,6 +58,12 @@ def test_short_documents_to_score_are_told(tmp_path: Path, corpus: Path) -> None
     short.write_text("1\n30\n2\n1 1 5\n1 2 3\n")
     said = run(corpus, "-k", 2, "--out", tmp_path / "t.safetensors", "--test", short, *QUICK)
     assert "short.txt has no document of at least 10 different words" in said
+    assert "nan" not in said
+    told = CliRunner().invoke(
+        program,
+        ["topics", str(corpus), "-k", "2", "--out", str(tmp_path / "j.safetensors"), "--test", str(short), "--json"],
+    )
+    assert json.loads(told.stdout)["test"] is None
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".npy", ".csv"])

@@ -77,6 +77,20 @@ def test_it_is_the_fit_of_the_package() -> None:
     assert found.fit_.n_topics == 2
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_documents_of_one_word_have_no_score() -> None:
+    """They are left out beside longer ones; alone they are an error, and not a score of nan."""
+    counts = bars()
+    found = TopicModel(2, algorithm=PASSES, random_state=3).fit(counts)
+    words = np.eye(counts.shape[1], dtype=int)
+    assert found.score(np.concatenate([counts, words])) == found.score(counts)
+    with pytest.raises(
+        sb.InvalidArgument, match="X must be documents of which at least one has 2 distinct words"
+    ) as caught:
+        found.score(words)
+    assert caught.value.argument == "X"
+
+
 def test_topics_of_two_halves_are_found() -> None:
     counts = bars()
     topics = TopicModel(2, random_state=0).fit(counts).components_

@@ -1,6 +1,5 @@
 """`stickbreak topics`."""
 
-import math
 from typing import Any
 
 import click
@@ -33,6 +32,7 @@ from stickbreak.cli.summary import WORDS_SHOWN, described_topics, facts_of_topic
 from stickbreak.errors import InvalidArgument
 from stickbreak.io import names
 from stickbreak.io.corpora import read_corpus, read_vocabulary
+from stickbreak.result.held_out import longest
 from stickbreak.run.algorithms import Algorithm
 
 _SCHEDULES = Kind(Algorithm)
@@ -50,6 +50,8 @@ _SAID = {
 _OF_MIXTURES = ("shuffle", "shard_rows", "margin", "bounds_memory", "moves", "units")
 # If the number is estimated, it starts from the default.
 _ESTIMATED = "estimate"
+# Shorter documents are not scored.
+_MIN_WORDS = 10
 
 
 @click.command(cls=Command, short_help="Fit a topic model to the documents of a corpus.")
@@ -171,10 +173,7 @@ def topics(
     if proportions is not None:
         titles = [f"topic {topic}" for topic in range(n_topics)]
         write_table(proportions, titles, fit.transform(counts, threads=threads), "proportions")
-    score = None if held_out is None else fit.document_completion(held_out, seed=seed, threads=threads)
-    if score is not None and math.isnan(score):
-        said = f"{test} has no document of at least 10 different words, so none was scored"
-        click.echo(f"stickbreak: warning: {said}", err=True)
+    score = None if held_out is None else _score(fit, held_out, test, seed=seed, threads=threads)
     if as_json:
         print_json({**described_topics(fit, words), "test": score, "out": out})
     elif not quiet:
@@ -189,6 +188,17 @@ def topics(
 
 def _number(value: float | str) -> float | None:
     return None if value == _ESTIMATED else float(value)
+
+
+def _score(
+    fit: sb.TopicFit, documents: names.Table, file: str | None, *, seed: int, threads: int | None
+) -> float | None:
+    """Return the score of documents; None, with a warning, if they are too short: the fit is made already."""
+    if longest(fit._counts(documents, "test")) >= _MIN_WORDS:
+        return fit.document_completion(documents, seed=seed, min_words=_MIN_WORDS, threads=threads)
+    said = f"{file} has no document of at least {_MIN_WORDS} different words, so none was scored"
+    click.echo(f"stickbreak: warning: {said}", err=True)
+    return None
 
 
 def _check_words(test: names.Table, corpus: names.Table) -> None:

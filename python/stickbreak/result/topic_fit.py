@@ -200,19 +200,19 @@ class TopicFit(Fitted):
         concentration : float
             a, the pseudo-count of each topic, from 1e-9 to 1e9; not used by "ml".
         min_words : int
-            Documents with fewer distinct words are left out.
+            Documents with fewer distinct words are left out. At least 2.
         threads : int, optional
             The number of threads.
 
         Returns
         -------
         float
-            Nats per held-out word; nan if no document is long enough.
+            Nats per held-out word.
 
         Raises
         ------
         InvalidType, InvalidArgument
-            An argument is not as described.
+            An argument is not as described, or every document has fewer than `min_words` distinct words.
 
         Examples
         --------
@@ -230,8 +230,7 @@ class TopicFit(Fitted):
         min_words = checks.integer("min_words", min_words, minimum=2)
         given, held = held_out.split(documents, checks.seed(seed), min_words)
         log_probabilities = _core.complete(self._state, (given, held), method, value, checks.threads(threads))
-        n_words = held.values.sum()
-        return float(log_probabilities.sum() / n_words) if n_words > 0 else float("nan")
+        return float(log_probabilities.sum() / held.values.sum())
 
     def coherence(
         self, docs: ArrayLike, *, measure: str = "npmi", n: int = 10, threads: int | None = None

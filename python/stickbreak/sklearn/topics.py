@@ -216,6 +216,11 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         -------
         float
             The value of `TopicFit.document_completion` for `min_words=2`, with a split that depends on `random_state`.
+
+        Raises
+        ------
+        InvalidType, InvalidArgument, ValueError, TypeError
+            `X` is not as described, or no document has two distinct words.
         """
         rows = self._validated(X)
         seed = seed_of(self.random_state)
