@@ -1,7 +1,7 @@
 """Single columns of tables: numbers, flags, words or declared categories, whatever package holds them."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -62,12 +62,16 @@ class Column:
         The declared categories, by code.
     dtype : object
         The type of the column in its table, for messages.
+    exact : sequence, optional
+        The values as levels, None for missing ones, where `values` cannot hold them: text beside numbers, or integers
+        that float64 rounds.
     """
 
     kind: Content
     values: NDArray[Any]
     categories: tuple[Level, ...] = ()
     dtype: Any = None
+    exact: Sequence[Level | None] | None = None
 
 
 def is_of_columns(value: object) -> bool:
@@ -130,7 +134,7 @@ def _of_array(values: NDArray[Any], dtype: Any) -> Column:
         return Column("flags", values.astype(np.float64), dtype=dtype)
     if kind in "iuf":
         with np.errstate(over="ignore"):
-            return Column("numbers", values.astype(np.float64), dtype=dtype)
+            return _of_numbers(values.astype(np.float64), dtype, values.tolist if kind in "iu" else None)
     if kind in "mM":
         return Column("times", np.empty(0), dtype=dtype)
     return _of_objects(values.tolist(), dtype)
@@ -156,10 +160,25 @@ def _of_objects(values: Sequence[Any], dtype: Any) -> Column:
         return Column(kind, np.array([np.nan if value is None else float(value) for value in found]), dtype=dtype)
     if all(_is_number(kind) for kind in kinds):
         numbers = [np.nan if value is None else checks.float_or_inf(value) for value in found]
-        return Column("numbers", np.array(numbers, dtype=np.float64), dtype=dtype)
+        return _of_numbers(np.array(numbers, dtype=np.float64), dtype, lambda: found)
     if all(_is_time(kind) for kind in kinds):
         return Column("times", np.empty(0), dtype=dtype)
-    return Column("other", np.empty(0), dtype=f"{dtype}, with values of the types {_names(kinds)}")
+    exact = _levels(found) if all(issubclass(kind, str) or _is_number(kind) for kind in kinds) else None
+    return Column("other", np.empty(0), dtype=f"{dtype}, with values of the types {_names(kinds)}", exact=exact)
+
+
+def _of_numbers(values: NDArray[np.float64], dtype: Any, given: Callable[[], Sequence[Any]] | None) -> Column:
+    """Return a column of numbers, and with them what was `given` if float64 may have rounded it."""
+    rounds = given is not None and bool((np.abs(values) > arrays.LARGEST_WHOLE).any())
+    return Column("numbers", values, dtype=dtype, exact=_levels(given()) if given is not None and rounds else None)
+
+
+def _levels(values: Sequence[Any]) -> list[Level | None]:
+    """Return values as levels, None for missing ones."""
+    from decimal import Decimal
+
+    found = [float(value) if isinstance(value, Decimal) else value for value in values]
+    return [None if _is_missing(value) else level(value) for value in found]
 
 
 def _names(kinds: set[type]) -> str:
@@ -193,7 +212,9 @@ def _of_pandas(series: Any) -> Column:
         return Column("times", np.empty(0), dtype=dtype)
     if getattr(dtype, "kind", "O") in "biuf":
         values = series.to_numpy(dtype=np.float64, na_value=np.nan)
-        return Column("flags" if dtype.kind == "b" else "numbers", values, dtype=dtype)
+        if dtype.kind == "b":
+            return Column("flags", values, dtype=dtype)
+        return _of_numbers(values, dtype, series.tolist if dtype.kind in "iu" else None)
     return _of_objects(series.to_numpy(dtype=object).tolist(), dtype)
 
 
@@ -207,7 +228,9 @@ def _of_polars(series: Any) -> Column:
         return Column("times", np.empty(0), dtype=dtype)
     if dtype.is_numeric() or dtype == polars.Boolean:
         values = series.cast(polars.Float64).to_numpy()
-        return Column("flags" if dtype == polars.Boolean else "numbers", values, dtype=dtype)
+        if dtype == polars.Boolean:
+            return Column("flags", values, dtype=dtype)
+        return _of_numbers(values, dtype, series.to_list if dtype.is_integer() else None)
     if dtype == polars.Null:
         return Column("numbers", np.full(len(series), np.nan), dtype=dtype)
     # The categories of a Categorical stand in the order in which any table had them.
@@ -233,6 +256,8 @@ def _of_arrow(values: Any, *, is_declared: bool) -> Column:
     tests = (types.is_floating, types.is_integer, types.is_decimal, types.is_boolean)
     if any(test(dtype) for test in tests):
         numbers = values.cast(arrow.int8()) if types.is_boolean(dtype) else values
-        numbers = numbers.cast(arrow.float64(), safe=False).to_numpy(zero_copy_only=False)
-        return Column("flags" if types.is_boolean(dtype) else "numbers", numbers.astype(np.float64), dtype=dtype)
+        numbers = numbers.cast(arrow.float64(), safe=False).to_numpy(zero_copy_only=False).astype(np.float64)
+        if types.is_boolean(dtype):
+            return Column("flags", numbers, dtype=dtype)
+        return _of_numbers(numbers, dtype, values.to_pylist if types.is_integer(dtype) else None)
     return _of_objects(values.to_pylist(), dtype)

@@ -262,7 +262,7 @@ class Seen:
 
     def _codes(self, values: Column, place: int, levels: tuple[Level, ...], argument: str) -> NDArray[np.float64]:
         """Return the codes of a column, NaN for missing values."""
-        if values.kind in ("times", "other"):
+        if values.kind in ("times", "other") and values.exact is None:
             raise checks.invalid_type(argument, f"{self._title(place)} of the dtype {values.dtype}", _allowed(levels))
         codes = {each: float(code) for code, each in enumerate(levels)}
         distinct, inverse = _distinct(values)
@@ -325,7 +325,7 @@ class _Found:
             self._declared = values.categories if self._declared is None else self._declared
             known = values.categories
             self._words.update(each for each in known if isinstance(each, str))
-            self._numbers.update(float(each) for each in known if not isinstance(each, str))
+            self._numbers.update(checks.float_or_inf(each) for each in known if not isinstance(each, str))
         elif values.kind == "words":
             self._words.update(each for each in values.values.tolist() if each is not None)
         else:
@@ -454,9 +454,10 @@ def _distinct(values: Column) -> tuple[list[Any], NDArray[np.int64]]:
     if values.kind == "categories":
         codes = values.values.astype(np.int64)
         return list(values.categories), np.where(codes < 0, len(values.categories), codes)
-    if values.kind == "words":
+    if values.kind == "words" or values.exact is not None:
         places: dict[Any, int] = {}
-        found = [-1 if each is None else places.setdefault(each, len(places)) for each in values.values.tolist()]
+        given = values.values.tolist() if values.exact is None else values.exact
+        found = [-1 if each is None else places.setdefault(each, len(places)) for each in given]
         inverse = np.array(found, dtype=np.int64)
         return list(places), np.where(inverse < 0, len(places), inverse)
     missing = np.isnan(values.values)
