@@ -3,7 +3,7 @@
 import sys
 from typing import Any
 
-from stickbreak.checks import describe, invalid_type
+from stickbreak.checks import describe, invalid_argument, invalid_type
 from stickbreak.errors import NotSupported
 
 # Tables whose columns are read as they are.
@@ -41,6 +41,8 @@ def understood(value: Any, argument: str) -> Any:
 
     Raises
     ------
+    InvalidArgument
+        The value is a reader of batches, which can be read only once, and has no rows any more.
     InvalidType
         The value has names of columns, but no interface of tables, or its columns have names of several levels.
     NotSupported
@@ -65,11 +67,17 @@ def understood(value: Any, argument: str) -> Any:
         what = f"{argument}: a table of type {type(value).__name__} needs the package pyarrow"
         raise NotSupported(f'{what}: pip install "stickbreak[parquet]"') from error
     try:
-        if hasattr(value, "__arrow_c_stream__"):
-            return pyarrow.table(value)
-        return pyarrow.interchange.from_dataframe(value)
+        is_stream = hasattr(value, "__arrow_c_stream__")
+        table = pyarrow.table(value) if is_stream else pyarrow.interchange.from_dataframe(value)
     except Exception as error:  # of foreign tables, which raise what they like
         raise invalid_type(argument, f"{describe(value)} that PyArrow cannot read ({error})", _ALLOWED) from error
+    # An empty reader looks like one that has been read.
+    if table.num_rows == 0 and any(hasattr(value, name) for name in ("__next__", "read_next_batch")):
+        hint = "it can be read only once: give a new reader; if it never had a row, give its table, .read_all()"
+        raise invalid_argument(
+            argument, f"{describe(value)} without a row left", "a table, or a reader with rows", hint
+        )
+    return table
 
 
 def _has_names(value: Any) -> bool:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import checks
+from stickbreak.io import frames
 from stickbreak.model.background import Background
 from stickbreak.plot import canvas, quantities
 from stickbreak.plot.chains import density_of_draws
@@ -168,6 +169,8 @@ def _real(fit: Fit, places: list[int]) -> list[int]:
 
 def _values(fit: Fit, X: ArrayLike, columns: list[int]) -> NDArray[Any]:
     """Return the values of columns in rows that lack none of them, at least one."""
+    # Some tables can be read only once.
+    X = frames.understood(X, "X")
     rows = dense(fit, X)
     # The labels are not drawn: only the core knows which values the fit cannot read.
     fit.predict(X)

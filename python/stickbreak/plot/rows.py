@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import checks
+from stickbreak.io import frames
 from stickbreak.io.arrays import SparseRows
 from stickbreak.plot import canvas, quantities
 from stickbreak.result.drawing import probability
@@ -68,8 +69,9 @@ def clusters(
     """
     fit, outside = canvas.checked(fit), probability(level)
     share = outside[1] - outside[0]
-    rows = dense(fit, X)
-    labels = fit.predict(X)
+    # Some tables can be read only once.
+    X = frames.understood(X, "X")
+    rows, labels = dense(fit, X), fit.predict(X)
     used, centre, directions, titles = _directions(fit, rows, columns)
     means, covariances = quantities.moments(fit, used)
     drawn = canvas.axes(ax)
@@ -137,6 +139,8 @@ def responsibilities(fit: Fit, X: ArrayLike, *, ax: "Axes | None" = None) -> "Ax
         matplotlib is not installed.
     """
     fit = canvas.checked(fit)
+    # Some tables can be read only once.
+    X = frames.understood(X, "X")
     # There must be a row.
     fit._rows(X, minimum=1)
     table: NDArray[Any] = fit.predict_proba(X, tail=fit.model.background is not None)

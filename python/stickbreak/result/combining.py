@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import checks
-from stickbreak.io import arrays
+from stickbreak.io import arrays, frames
 from stickbreak.result import stopping
 
 # Smallest overlap in `Clusters.levels`: smaller ones are rounding.
@@ -140,6 +140,8 @@ class Clusters:
         InvalidType, InvalidArgument
             As `Fit.predict_proba`.
         """
+        # Some tables can be read only once.
+        X = frames.understood(X, "X")
         labels: NDArray[np.int64] = self.predict_proba(X, threads=threads).argmax(axis=1)
         if self._fit._has_background:
             labels = np.where(self._fit.predict(X, threads=threads) < 0, -1, labels)

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from stickbreak import checks
 from stickbreak.errors import InvalidArgument
+from stickbreak.io import frames
 from stickbreak.result.fitted import Fitted
 from stickbreak.result.tables import as_frame
 from stickbreak.result.topic_fit import TopicFit
@@ -99,6 +100,8 @@ def compare(fits: Iterable[Fitted] | Mapping[str, Fitted], *, held_out: ArrayLik
         _check_topics(named, held_out)
     densities = None
     if held_out is not None:
+        # Some tables can be read only once.
+        held_out = frames.understood(held_out, "held_out")
         densities = {name: _densities(fit, held_out) for name, fit in named.items()}
     values = {name: fit.objective if densities is None else densities[name].mean() for name, fit in named.items()}
     order = sorted(named, key=lambda name: -math.inf if math.isnan(values[name]) else values[name], reverse=True)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import checks
-from stickbreak.io import arrays, names
+from stickbreak.io import arrays, frames, names
 from stickbreak.result import by_chunk, combining, comparing, display, responsibilities, support
 from stickbreak.result.densities import Densities
 from stickbreak.result.drawing import Drawing
@@ -420,6 +420,8 @@ class Fit(Densities, Drawing, Imputing, Tabular, Updating):
         """
         if n_clusters is not None:
             n_clusters = checks.integer("n_clusters", n_clusters, minimum=1)
+        # Some tables can be read only once.
+        X = frames.understood(X, "X")
         rows = self._rows(X, minimum=1)
         weights = arrays.sample_weights(sample_weight, rows.shape[0])
         if self._has_background:

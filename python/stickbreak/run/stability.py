@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import checks
+from stickbreak.io import frames
 from stickbreak.model.mixture import Mixture
 from stickbreak.result import agreement, partitioning
 from stickbreak.result.fit import Fit
@@ -113,6 +114,8 @@ def stability(
     n_seeds = checks.integer("n_seeds", n_seeds, minimum=2, maximum=1000)
     first = checks.integer("seed", seed, minimum=0, maximum=2**63 - 1 - n_seeds)
     _check_options(options)
+    # Some tables can be read only once.
+    X = frames.understood(X, "X")
     seeds = np.arange(first, first + n_seeds)
     ended: list[tuple[Fit, NDArray[np.int64]]] = []
     try:

@@ -173,6 +173,8 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         InvalidType, InvalidArgument, NotSupported, ValueError, TypeError
             A parameter of the estimator, `X` or `sample_weight` is not as described.
         """
+        # Some tables can be read only once.
+        X = frames.understood(X, "X")
         model = self._model(X)
         coded = self._coded(X, model.likelihood)
         validated = self._validated(X if coded is None else like(X, coded), model, first=True)
@@ -444,7 +446,7 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     def _coded(self, X: Any, likelihood: Likelihood) -> Coded | None:
         """Return a table with codes in place of levels; None for data without levels."""
-        if likelihood._domain not in ("mixed", "codes") or not frames.is_table(frames.understood(X, "X")):
+        if likelihood._domain not in ("mixed", "codes") or not frames.is_table(X):
             return None
         known = self.init._levels if isinstance(self.init, Fit) else ()
         found = coded(X, "X", likelihood, levels=known, learn=True)
