@@ -115,8 +115,11 @@ def declares(schema: Any, position: int) -> bool:
 
 
 def are_levels(values: Sequence[Any]) -> bool:
-    """Return whether the values of a dictionary are different, and none is missing."""
-    return None not in values and len(set(values)) == len(values)
+    """Return whether the values of a dictionary are different, and none is missing, or a list of values."""
+    try:
+        return None not in values and len(set(values)) == len(values)
+    except TypeError:  # lists and the like
+        return False
 
 
 def level(value: Any) -> Level:
@@ -242,13 +245,13 @@ def _of_arrow(values: Any, *, is_declared: bool) -> Column:
     types, dtype = arrow.types, values.type
     if types.is_dictionary(dtype):
         if not is_declared:
-            return _of_objects(values.cast(dtype.value_type).to_pylist(), dtype)
+            return _of_objects(_decoded(values), dtype)
         whole = values.combine_chunks() if hasattr(values, "combine_chunks") else values
         if hasattr(whole, "chunks"):
             whole = whole.unify_dictionaries().combine_chunks()
         known = whole.dictionary.to_pylist()
         if not are_levels(known):
-            return _of_objects(values.cast(dtype.value_type).to_pylist(), dtype)
+            return _of_objects(_decoded(values), dtype)
         codes = np.array([-1 if code is None else code for code in whole.indices.to_pylist()], dtype=np.int64)
         return Column("categories", codes, tuple(map(level, known)), dtype)
     if types.is_temporal(dtype):
@@ -261,3 +264,12 @@ def _of_arrow(values: Any, *, is_declared: bool) -> Column:
             return Column("flags", numbers, dtype=dtype)
         return _of_numbers(numbers, dtype, values.to_pylist if types.is_integer(dtype) else None)
     return _of_objects(values.to_pylist(), dtype)
+
+
+def _decoded(values: Any) -> list[Any]:
+    """Return the values of a dictionary of Arrow by row. PyArrow cannot decode all of them, such as views of text."""
+    found: list[Any] = []
+    for chunk in values.chunks if hasattr(values, "chunks") else [values]:
+        known = chunk.dictionary.to_pylist()
+        found += [None if code is None else known[code] for code in chunk.indices.to_pylist()]
+    return found
