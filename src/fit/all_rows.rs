@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::component::EditLog;
-use crate::data::{Moments, SeenBatches, Sharding};
+use crate::data::{Moments, PartialLabels, SeenBatches, Sharding};
 use crate::error::Result;
 use crate::events::{Event, Observer};
 use crate::executor::InProcess;
@@ -53,7 +53,7 @@ impl<F: Scalar> Job<'_, F> {
         let labels = self.labels()?;
         let units = UnitOptions::usual(specification, WordOptions::default())?;
         let executor = InProcess::new(units.kind(), &model, &source, local, cancel.clone())?;
-        let mut executor = executor.with_classes(labels.as_ref().map(|labels| labels.rows()));
+        let mut executor = executor.with_classes(labels.as_ref().map(PartialLabels::rows));
         let mut edits = EditLog::with_components(found.summary.n_components());
         let mut start = found.summary.clone();
         start.ids = edits.components()?;

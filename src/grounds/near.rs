@@ -89,7 +89,7 @@ impl<F: Scalar> NearColumns<'_, F> {
             let allowed = self.rounding(&candidate, &steps);
             if seen.most[place] - seen.least[place] <= 2.0 * allowed {
                 exact.push(candidate);
-            } else if self.is_mostly_exact(&rows, &candidate, &middle, allowed) {
+            } else if is_mostly_exact(&rows, &candidate, &middle, allowed) {
                 return Ok(None);
             } else {
                 near.push(candidate);
@@ -159,19 +159,19 @@ impl<F: Scalar> NearColumns<'_, F> {
         let slopes = candidate.slopes.iter().enumerate();
         of(candidate.column, 1.0) + slopes.map(|(column, &slope)| of(column, slope)).sum::<f64>()
     }
+}
 
-    /// Whether all but a few rows lie on the subspace.
-    fn is_mostly_exact(&self, rows: &[Vec<f64>], candidate: &Following, middle: &[f64], allowed: f64) -> bool {
-        let left = |row: &Vec<f64>| {
-            let slopes = candidate.slopes.iter().enumerate().filter(|(_, slope)| **slope != 0.0);
-            let away = |column: usize| row[column] - middle[column];
-            away(candidate.column) - slopes.map(|(column, slope)| slope * away(column)).sum::<f64>()
-        };
-        let mut residuals: Vec<f64> = rows.iter().map(left).collect();
-        residuals.sort_unstable_by(f64::total_cmp);
-        let quantile = |share: f64| residuals[(share * (residuals.len() - 1) as f64) as usize];
-        quantile(0.75) - quantile(0.25) <= 2.0 * allowed
-    }
+/// Whether half of the rows or more lie on the subspace.
+fn is_mostly_exact(rows: &[Vec<f64>], candidate: &Following, middle: &[f64], allowed: f64) -> bool {
+    let left = |row: &Vec<f64>| {
+        let slopes = candidate.slopes.iter().enumerate().filter(|(_, slope)| **slope != 0.0);
+        let away = |column: usize| row[column] - middle[column];
+        away(candidate.column) - slopes.map(|(column, slope)| slope * away(column)).sum::<f64>()
+    };
+    let mut residuals: Vec<f64> = rows.iter().map(left).collect();
+    residuals.sort_unstable_by(f64::total_cmp);
+    let quantile = |share: f64| residuals[(share * (residuals.len() - 1) as f64) as usize];
+    quantile(0.75) - quantile(0.25) <= 2.0 * allowed
 }
 
 /// Where a column is among the kept ones.

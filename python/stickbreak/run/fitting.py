@@ -348,11 +348,9 @@ def _with_remarks(
     )
     sample = rows.look()
     of_rows = advising.of_rows(sample, model.likelihood, rows.names)
-    of_fit = (
-        *repeating.of_fit(found, None if sample is None else sample.rows),
-        *advising.of_steps(sample, found),
-        *(advising.of_counts(sample, found) if isinstance(found, Fit) else ()),
-    )
+    of_fit = [*repeating.of_fit(found, None if sample is None else sample.rows)]
+    if isinstance(found, Fit):
+        of_fit += [*advising.of_steps(sample, found), *advising.of_counts(sample, found)]
     remarks = (*(advice for advice in of_run if advice is not None), *of_rows, *of_fit)
     return fit_of(state, **rows.legend, remarks=remarks) if remarks else found
 

@@ -54,7 +54,9 @@ impl Coordinates {
         self.kept.iter().zip(&self.units).for_each(|(&j, &unit)| units[j] = unit);
         let mut all: Vec<&Dependent> = self.dependents.iter().chain(&self.residuals).collect();
         all.sort_unstable_by_key(|one| one.column);
-        all.iter().for_each(|one| spreads[one.column] = one.spread);
+        for one in &all {
+            spreads[one.column] = one.spread;
+        }
         let slopes = all.iter().flat_map(|one| one.slopes.iter().copied()).collect();
         [units, self.marked_centre(), spreads, slopes]
     }
