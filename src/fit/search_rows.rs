@@ -1,5 +1,5 @@
 //! The rows in which structure is sought where copies and weights hide it (mathematics 10.12): each distinct row once,
-//! with a weight of at most one, in an order that does not depend on that of the data.
+//! with a weight of at most one, in the order of the data, so that a table and its repetition lead to the same bits.
 
 use crate::data::{Dataset, Moments, Repetition, Rows, TableRows, hash_of_row};
 use crate::error::Result;
@@ -13,7 +13,7 @@ use crate::simd::Scalar;
 /// Number of rows read at a time.
 const BLOCK: usize = 1024;
 
-/// Some rows of a table, in any order.
+/// Some rows of a table.
 struct ListedRows<'a, F: Scalar> {
     rows: &'a dyn Rows<F>,
     list: Vec<u32>,
@@ -105,8 +105,8 @@ impl<F: Scalar> SearchRows<'_, F> {
     }
 }
 
-/// The rows of positive weight in the order of their hashes, and their weights, at most one; only the first of equal
-/// rows with one label if `is_distinct`.
+/// The rows of positive weight, ascending, and their weights, at most one; only the first of equal rows with one label
+/// if `is_distinct`.
 fn listed<F: Scalar>(
     rows: &dyn Dataset<F>,
     labels: Option<&[i64]>,
@@ -136,14 +136,16 @@ fn listed<F: Scalar>(
         all.extend(parts.into_iter().flatten());
         Ok(())
     })?;
-    all.sort_unstable();
     let weight = |row: u32| rows.weights().map_or(1.0, |weights| weights[row as usize]);
     if !is_distinct {
         return Ok(all.into_iter().map(|(_, row)| (row, weight(row).min(1.0))).unzip());
     }
+    all.sort_unstable();
     let of_equal = |equal: &[(u64, u32)]| {
         let weight: f64 = equal.iter().map(|&(_, row)| weight(row)).sum();
         (equal[0].1, weight.min(1.0))
     };
-    Ok(all.chunk_by(|(one, _), (other, _)| one == other).map(of_equal).unzip())
+    let mut distinct: Vec<(u32, f64)> = all.chunk_by(|(one, _), (other, _)| one == other).map(of_equal).collect();
+    distinct.sort_unstable_by_key(|(row, _)| *row);
+    Ok(distinct.into_iter().unzip())
 }

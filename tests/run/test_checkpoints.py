@@ -237,9 +237,9 @@ def test_a_checkpoint_of_the_version_before_is_refused_with_its_version(tmp_path
     path = tmp_path / "fit.checkpoint"
     fit(sb.Checkpoint(path))
     parts = files.read(path, files.CHECKPOINT)
-    files.write(path, *parts, dataclasses.replace(files.CHECKPOINT, version=10))
+    files.write(path, *parts, dataclasses.replace(files.CHECKPOINT, version=11))
     before = path.read_bytes()
-    with pytest.raises(sb.CheckpointError, match=r"an older stickbreak \(format 10; this one reads from 11 on\)"):
+    with pytest.raises(sb.CheckpointError, match=r"an older stickbreak \(format 11; this one reads from 12 on\)"):
         fit(sb.Checkpoint(path))
     assert path.read_bytes() == before
 

@@ -58,13 +58,14 @@ def same(one: sb.Fit, other: sb.Fit, rows: np.ndarray) -> bool:
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::stickbreak.SupportWarning")
 @parametrize_with_checks(
     [
         BayesianMixture(),
         BayesianMixture(n_components=2, algorithm=sb.Full(sparsity=None), n_init=2, threads=1),
         BayesianMixture(likelihood=sb.ZeroMeanGaussian(), n_components=5, init="random"),
     ],
-    # Where the number of components is sought, it is sought in distinct rows, in an order of their own.
+    # Where the number of components is sought, it is sought in distinct rows.
     expected_failed_checks=lambda estimator: {} if estimator.n_components is None else NOT_EQUIVALENT,
 )
 def test_check_estimator(estimator: BayesianMixture, check: Any) -> None:
