@@ -133,7 +133,9 @@ impl Coordinates {
     #[must_use]
     pub fn with_near(&self, centre: Vec<f64>, near: &[Dependent], exact: &[Dependent]) -> Self {
         let mut kept: Vec<usize> = self.kept.iter().copied().chain(near.iter().map(|one| one.column)).collect();
+        kept.retain(|column| exact.iter().all(|one| one.column != *column));
         kept.sort_unstable();
+        kept.dedup();
         let units = vec![1.0; kept.len()];
         let of_kept =
             |one: &Dependent| Dependent { slopes: kept.iter().map(|&column| one.slopes[column]).collect(), ..*one };

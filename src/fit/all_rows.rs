@@ -18,6 +18,7 @@ use crate::grounds::{check_same, survey};
 use crate::identity::Identity;
 use crate::local_step::Keep;
 use crate::memo::Memo;
+use crate::model::Specification;
 use crate::parallel::Cancel;
 use crate::responsibilities::Sparsity;
 use crate::simd::Scalar;
@@ -35,11 +36,16 @@ impl<F: Scalar> Job<'_, F> {
         observer: &dyn Observer,
         cancel: &Cancel,
     ) -> Result<Fitted> {
-        let Job { specification, rows, settings, .. } = *self;
+        let Job { rows, settings, .. } = *self;
         if found.stop_reason == StopReason::Interrupted {
             return Ok(found);
         }
         let started = Instant::now();
+        // How often columns have each count is that of all rows.
+        let values = data.seen_through(&found.coordinates).values;
+        let search = found.objective()?;
+        let specification = Specification { values, ..found.specification.clone() };
+        let found = Fitted { specification, packs: Packs::default(), ..found };
         let model = found.model::<F>()?.holding(true);
         let sharding = Sharding { n_batches: 1, shuffle: None, shard_rows: settings.shard_rows };
         let coordinates = Arc::clone(&found.coordinates);
@@ -51,7 +57,7 @@ impl<F: Scalar> Job<'_, F> {
             keep: Keep::Summary,
         };
         let labels = self.labels()?;
-        let units = UnitOptions::usual(specification, WordOptions::default())?;
+        let units = UnitOptions::usual(self.specification, WordOptions::default())?;
         let executor = InProcess::new(units.kind(), &model, &source, local, cancel.clone())?;
         let mut executor = executor.with_classes(labels.as_ref().map(PartialLabels::rows));
         let mut edits = EditLog::with_components(found.summary.n_components());
@@ -66,14 +72,16 @@ impl<F: Scalar> Job<'_, F> {
         let is_stopped = found.stop_reason == StopReason::Callback;
         let max_passes = if is_stopped { 1 } else { settings.max_passes };
         let settings = Settings { local, units, max_passes, tol: settings.tol, ..Settings::default() };
-        let changed = || check_same(survey(specification, rows, cancel), data.fingerprint);
+        let changed = || check_same(survey(self.specification, rows, cancel), data.fingerprint);
+        // An observer that has stopped the search is not asked again.
+        let observer: &dyn Observer = if is_stopped { &() } else { observer };
         let (identity, observer) = (Identity::default(), After { history: &found.history, observer });
         let engine = Engine { model, identity: &identity, settings: &settings, round: None, data: &changed, started };
         let run = engine.run(&mut executor, position, &observer, cancel)?;
         if run.history.is_empty() {
             return Ok(found.interrupted());
         }
-        let searched = Searched { n_rows: found.n_rows, mass: found.summary.mass, objective: found.objective()? };
+        let searched = Searched { n_rows: found.n_rows, mass: found.summary.mass, objective: search };
         let ended = run.stop_reason == StopReason::Converged || is_stopped;
         Ok(Fitted {
             n_rows: data.n_rows,

@@ -18,6 +18,8 @@ const PLACES: i32 = 9;
 const SHORTENED: f64 = 0.5;
 /// A residual of which others leave less of the variance than this follows from them.
 const NOTHING_LEFT: f64 = 1e-9;
+/// A kept column of which others leave less of the variance than this may follow from them, too, if any column does.
+const LITTLE_LEFT: f64 = 1e-6;
 /// Number of times that slopes are refined.
 const TURNS: usize = 2;
 
@@ -82,7 +84,7 @@ impl<F: Scalar> NearColumns<'_, F> {
             }
             (trial, seen) = in_residuals(&candidates)?;
         }
-        let steps: Vec<f64> = (0..self.data.dimension()).map(|column| step(&rows, column)).collect();
+        let steps: Vec<f64> = (0..self.data.dimension()).map(|column| step(&rows, column, epsilon::<F>())).collect();
         let (mut near, mut exact): (Vec<Following>, Vec<Following>) = (Vec::new(), Vec::new());
         for candidate in candidates {
             let place = place_of(&trial, candidate.column);
@@ -112,26 +114,44 @@ impl<F: Scalar> NearColumns<'_, F> {
         values.chunks_exact(d).map(|row| row.iter().map(|value| value.to_f64()).collect()).collect()
     }
 
-    /// The dependent columns, each with the kept columns of its likelihood.
+    /// The dependent columns, and kept ones that nearly follow from kept ones before them, each with the other kept
+    /// columns of its likelihood.
     fn candidates(&self, found: &Coordinates) -> Result<Vec<Following>> {
         let Named { name, parameters } = &self.specification.likelihood;
-        let members = likelihood::members(name, parameters)?;
-        let of = |dependent: &Dependent| {
-            let own = |member: &&likelihood::Member| {
-                member.columns.as_ref().is_none_or(|columns| columns.contains(&dependent.column))
+        let mut all = Vec::new();
+        for member in likelihood::members(name, parameters)? {
+            let about_zero = member.entry.domain == Some(Domain::Centred);
+            let has = |column: usize| member.columns.as_ref().is_none_or(|columns| columns.contains(&column));
+            let dependents: Vec<usize> =
+                found.dependents().iter().map(|dependent| dependent.column).filter(|&column| has(column)).collect();
+            if dependents.is_empty() {
+                continue;
+            }
+            let (mut others, mut following) = (Vec::new(), dependents);
+            for column in found.kept().iter().copied().filter(|&column| has(column)) {
+                let is_other = others.is_empty() || self.left(&others, column, about_zero) > LITTLE_LEFT;
+                if is_other { others.push(column) } else { following.push(column) }
+            }
+            let of = |column: usize| {
+                let mut by_column = vec![0.0; self.data.dimension()];
+                let found = &slopes(self.data, &others, &[column], about_zero)[0];
+                let known = others.iter().zip(found).filter(|(_, slope)| slope.is_finite());
+                known.for_each(|(&other, &slope)| by_column[other] = slope);
+                Following { column, others: others.clone(), about_zero, slopes: by_column }
             };
-            let member = members.iter().find(own)?;
-            let is_other = |column: &usize| member.columns.as_ref().is_none_or(|columns| columns.contains(column));
-            let mut slopes = vec![0.0; self.data.dimension()];
-            found.kept().iter().zip(&dependent.slopes).for_each(|(&column, &slope)| slopes[column] = slope);
-            Some(Following {
-                column: dependent.column,
-                others: found.kept().iter().copied().filter(is_other).collect(),
-                about_zero: member.entry.domain == Some(Domain::Centred),
-                slopes,
-            })
-        };
-        Ok(found.dependents().iter().filter_map(of).collect())
+            all.extend(following.into_iter().map(of));
+        }
+        all.sort_unstable_by_key(|following| following.column);
+        Ok(all)
+    }
+
+    /// The fraction of the variance of a column that others leave.
+    fn left(&self, others: &[usize], column: usize, about_zero: bool) -> f64 {
+        let (d, Moments { mean, covariance, .. }) = (self.data.dimension(), self.data);
+        let product = |i: usize, j: usize| covariance[i * d + j] + if about_zero { mean[i] * mean[j] } else { 0.0 };
+        let found = &slopes(self.data, others, &[column], about_zero)[0];
+        let told: f64 = others.iter().zip(found).map(|(&other, slope)| slope * product(column, other)).sum();
+        1.0 - told / product(column, column)
     }
 
     /// The row nearest to the means, in standard deviations: differences from a row are exact where values are rounded.
@@ -151,10 +171,9 @@ impl<F: Scalar> NearColumns<'_, F> {
 
     /// How far rounding may take a residual from zero.
     fn rounding(&self, candidate: &Following, steps: &[f64]) -> f64 {
-        let epsilon = if F::NAME == "float32" { f64::from(f32::EPSILON) } else { f64::EPSILON };
         let of = |column: usize, slope: f64| {
             let largest = self.data.least[column].abs().max(self.data.most[column].abs());
-            slope.abs() * (ROUNDING * epsilon * largest + 0.501 * steps[column])
+            slope.abs() * (ROUNDING * epsilon::<F>() * largest + 0.501 * steps[column])
         };
         let slopes = candidate.slopes.iter().enumerate();
         of(candidate.column, 1.0) + slopes.map(|(column, &slope)| of(column, slope)).sum::<f64>()
@@ -172,6 +191,11 @@ fn is_mostly_exact(rows: &[Vec<f64>], candidate: &Following, middle: &[f64], all
     residuals.sort_unstable_by(f64::total_cmp);
     let quantile = |share: f64| residuals[(share * (residuals.len() - 1) as f64) as usize];
     quantile(0.75) - quantile(0.25) <= 2.0 * allowed
+}
+
+/// The rounding of values of a type, relative to the largest one.
+fn epsilon<F: Scalar>() -> f64 {
+    if F::NAME == "float32" { f32::EPSILON.into() } else { f64::EPSILON }
 }
 
 /// Where a column is among the kept ones.
@@ -226,17 +250,17 @@ fn shortened(value: f64, most: f64) -> f64 {
 }
 
 /// The smallest decimal step of which all values of a column are multiples; 0 if there is none.
-fn step(rows: &[Vec<f64>], column: usize) -> f64 {
+fn step(rows: &[Vec<f64>], column: usize, epsilon: f64) -> f64 {
     let is_multiple = |places: i32| {
         let times = 10_f64.powi(places);
         rows.iter().all(|row| {
             let value = row[column] * times;
-            (value - value.round()).abs() <= 4.0 * f64::EPSILON * value.abs()
+            (value - value.round()).abs() <= 4.0 * epsilon * value.abs()
         })
     };
-    // Digits beyond the fifteenth are none that anybody wrote.
+    // Digits beyond the last of the type are none that anybody wrote.
     let largest = rows.iter().fold(0.0_f64, |largest, row| largest.max(row[column].abs()));
-    let can_tell = |places: &i32| largest * 10_f64.powi(*places) < 1e14;
+    let can_tell = |places: &i32| largest * 10_f64.powi(*places) < 0.02 / epsilon;
     (0..=PLACES).filter(can_tell).find(|&places| is_multiple(places)).map_or(0.0, |places| 10_f64.powi(-places))
 }
 
@@ -285,7 +309,7 @@ mod tests {
 
     #[test]
     fn steps_are_decimal() {
-        let of = |values: &[f64]| step(&values.iter().map(|&value| vec![value]).collect::<Vec<_>>(), 0);
+        let of = |values: &[f64]| step(&values.iter().map(|&value| vec![value]).collect::<Vec<_>>(), 0, f64::EPSILON);
         assert_eq!(of(&[1.7e9, 1.6e9 + 3.0]), 1.0);
         assert_eq!(of(&[0.25, 3.5]), 0.01);
         assert_eq!(of(&[1.0 / 3.0, 0.7]), 0.0);

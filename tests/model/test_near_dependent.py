@@ -116,3 +116,24 @@ def test_samplers_and_student_t() -> None:
             for each in (rows, plain)
         ]
     np.testing.assert_array_equal(found[0].n_clusters, found[1].n_clusters)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (0, 2, 1), (2, 1, 0)])
+def test_three_related_times_in_any_order(order: tuple[int, ...]) -> None:
+    """Second moments tell two directions of three, and not which columns they are."""
+    rng = np.random.default_rng(41)
+    kinds = np.arange(800) % 2
+    start = 1.6e9 + rng.normal(0.0, 8e6, size=800).round()
+    duration = np.where(kinds == 0, rng.normal(60.0, 5.0, size=800), rng.normal(300.0, 20.0, size=800)).round()
+    rows = np.column_stack([start, start + duration, start + rng.normal(3600.0, 600.0, size=800).round()])
+    fit = fitted(rows[:, order])
+    assert fit.support.residual == (1, 2)
+    assert adjusted_rand_score(kinds, fit.predict(rows[:, order])) > 0.95
+
+
+def test_rounded_copies_in_float32_are_left_out() -> None:
+    rng = np.random.default_rng(1)
+    dollars = np.where(np.arange(500) % 2, rng.normal(100.0, 5.0, size=500), rng.normal(200.0, 9.0, size=500)).round(2)
+    fit = fitted(np.column_stack([dollars, (0.92 * dollars).round(2)]).astype(np.float32))
+    assert fit.support.dependent == (1,)
+    assert fit.n_occupied == 2

@@ -272,3 +272,29 @@ def test_a_constant_in_a_block_and_in_samplers() -> None:
             for each in (rows, table)
         ]
     np.testing.assert_array_equal(draws[0].n_clusters, draws[1].n_clusters)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_histograms_of_counts_are_those_of_all_rows(weighted: bool) -> None:
+    """The bound of counts whose dispersion is estimated is near the density of the rows, and below zero."""
+    rng = np.random.default_rng(3)
+    counts = rng.poisson(np.array([2, 15, 60])[np.arange(300) % 3][:, None], size=(300, 4))
+    weights = rng.uniform(0.2, 3.0, size=300) if weighted else np.ones(300)
+    rows = counts if weighted else counts[rng.integers(0, 300, size=300)]
+    fit = fitted(rows, sb.NegativeBinomial(), sample_weight=weights)
+    assert fit.search_rows is not None
+    density = float(weights @ fit.log_predictive(rows))
+    assert density - 0.05 * abs(density) < fit.elbo < density
+
+
+def test_callbacks_see_one_start_and_are_not_asked_again() -> None:
+    rows, _ = clusters(3, 150, 2)
+    seen: list[int] = []
+    fit = fitted(np.tile(rows, (2, 1)), callbacks=[lambda record: seen.append(record.index)])
+    assert seen == list(range(len(fit.history)))
+    assert "starts" not in kinds(fit)
+    seen.clear()
+    stopped = fitted(np.tile(rows, (2, 1)), callbacks=[lambda record: seen.append(record.index) or len(seen) == 2])
+    assert stopped.stop_reason is sb.StopReason.CALLBACK
+    assert seen == [0, 1]
+    assert stopped.counts.sum() == pytest.approx(300)

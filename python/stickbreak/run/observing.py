@@ -47,6 +47,7 @@ class Observer:
         self.exception: BaseException | None = None
         # The final objective of the first of several starts.
         self.first_objective: float | None = None
+        self._first_mass: float | None = None
         self._is_first_round = False
 
     def observe(self, event: dict[str, Any]) -> bool:
@@ -78,8 +79,9 @@ class Observer:
         if self._bar is not None:
             self._bar.observe(event)
         if kind == "pass":
-            if self._is_first_round and event["run"] == 0:
-                self.first_objective = event["objective"]
+            if self._is_first_round and event["run"] == 0 and event["mass"] == (self._first_mass or event["mass"]):
+                # Passes over all rows after a search in others do not compare with the best start.
+                self.first_objective, self._first_mass = event["objective"], event["mass"]
             return self._call(Record._from_core, event)
         return kind == "sweep" and event["draw"] is not None and self._call(Draw._from_core, event)
 
