@@ -173,7 +173,8 @@ def fit(
         Whether to show a progress bar on stderr. Default: on a terminal and in a notebook, after two seconds.
     callbacks : iterable of callables
         Called with a `Record` after every pass, and with the last one and the current time every second while
-        components are rearranged. If one returns true, the fit stops. An exception in one stops the fit and is raised.
+        components are rearranged. If one returns true, the fit stops (after one more pass over all rows, if components
+        were sought in others). An exception in one stops the fit and is raised.
     checkpoint : Checkpoint, optional
         A file that keeps the state. After a crash the same call continues from it, and ends with the same bits.
     cluster : dask.distributed.Client or "here", optional
