@@ -22,12 +22,13 @@ from pathlib import Path
 from mistakes import BUGS, FILLED, SWITCH, Bug
 from mistakes_of_background import OF_BACKGROUND
 from mistakes_of_columns import OF_COLUMNS
+from mistakes_of_repeats import OF_REPEATS
 from mistakes_of_shards import OF_SHARDS
 from mistakes_of_unseen import OF_UNSEEN
 from more_mistakes import MORE
 
 ROOT = Path(__file__).resolve().parent.parent
-ALL = (*BUGS, *MORE, *OF_COLUMNS, *OF_UNSEEN, *OF_BACKGROUND, *OF_SHARDS)
+ALL = (*BUGS, *MORE, *OF_COLUMNS, *OF_UNSEEN, *OF_BACKGROUND, *OF_SHARDS, *OF_REPEATS)
 
 MODULE = f"""//! Mistakes for `scripts/injected_bugs.py`.
 

@@ -4,6 +4,7 @@
 //! that is an affine function of others: the rows lie on a subspace, and the kept columns are coordinates on it. A
 //! column that nearly follows from others is replaced by what is left of it, row by row.
 
+mod residuals;
 mod stored;
 
 use serde::{Deserialize, Serialize};
@@ -115,34 +116,6 @@ impl Coordinates {
         Self::of(kept.to_vec(), units, centre, dependents)
     }
 
-    /// The same columns, of which these kept ones are replaced by their residuals.
-    #[must_use]
-    pub(super) fn with_residuals(self, residuals: Vec<Dependent>) -> Self {
-        Self { residuals, ..self }
-    }
-
-    /// The same columns, none of them replaced by its residual.
-    #[must_use]
-    pub fn without_residuals(&self) -> Self {
-        self.clone().with_residuals(Vec::new())
-    }
-
-    /// Coordinates in which `near` of the dependent columns are kept as residuals, with their standard deviations as
-    /// spreads, and the others depend on kept columns by new slopes. Slopes are those in kept columns that are no
-    /// residuals, and of dependent ones also in residuals, all by column of the data, (D,).
-    #[must_use]
-    pub fn with_near(&self, centre: Vec<f64>, near: &[Dependent], exact: &[Dependent]) -> Self {
-        let mut kept: Vec<usize> = self.kept.iter().copied().chain(near.iter().map(|one| one.column)).collect();
-        kept.retain(|column| exact.iter().all(|one| one.column != *column));
-        kept.sort_unstable();
-        kept.dedup();
-        let units = vec![1.0; kept.len()];
-        let of_kept =
-            |one: &Dependent| Dependent { slopes: kept.iter().map(|&column| one.slopes[column]).collect(), ..*one };
-        let (residuals, dependents) = (near.iter().map(of_kept).collect(), exact.iter().map(of_kept).collect());
-        Self::of(kept, units, centre, dependents).with_residuals(residuals)
-    }
-
     /// Coordinates that leave out all columns, which have these values.
     #[must_use]
     pub fn nothing(values: Vec<f64>) -> Self {
@@ -221,11 +194,6 @@ impl Coordinates {
         &self.dependents
     }
 
-    /// The kept columns that are replaced by their residuals, ascending.
-    pub fn residuals(&self) -> &[Dependent] {
-        &self.residuals
-    }
-
     /// The columns without any value, which are among the constant ones, ascending.
     pub fn unseen(&self) -> &[usize] {
         &self.unseen
@@ -265,14 +233,6 @@ impl Coordinates {
         self.lower(&values, 1)
     }
 
-    /// What the affine function of other columns leaves of a column of a row.
-    fn left_of(&self, residual: &Dependent, row: impl Fn(usize) -> f64) -> f64 {
-        let away = |column: usize| row(column) - self.centre[column];
-        // Most slopes are zero, of columns that may have any value.
-        let slopes = residual.slopes.iter().zip(&self.kept).filter(|(slope, _)| **slope != 0.0);
-        away(residual.column) - slopes.map(|(slope, &p)| slope * away(p)).sum::<f64>()
-    }
-
     /// Transforms a (D, D) matrix to coordinates, (r, r).
     pub fn lower_matrix(&self, matrix: &[f64]) -> Vec<f64> {
         let d = self.n_columns();
@@ -286,25 +246,6 @@ impl Coordinates {
             self.kept.iter().zip(&self.units).map(|(&j, v)| row[j] / u / v).collect::<Vec<f64>>()
         };
         self.kept.iter().zip(&self.units).flat_map(of).collect()
-    }
-
-    /// The place of a residual column among the kept ones, and the constant of its affine function of the others.
-    pub fn place_and_shift(&self, residual: &Dependent) -> (usize, f64) {
-        let slopes = residual.slopes.iter().zip(&self.kept).map(|(slope, &p)| slope * self.centre[p]);
-        let place = self.kept.partition_point(|&column| column < residual.column);
-        (place, self.centre[residual.column] - slopes.sum::<f64>())
-    }
-
-    /// Adds the affine function of a residual column, times a factor, to its row and its column of a (D, D) matrix.
-    fn shear(&self, residual: &Dependent, factor: f64, matrix: &mut [f64]) {
-        let (d, to) = (self.n_columns(), residual.column);
-        let slopes = || residual.slopes.iter().map(|slope| factor * slope).zip(self.kept.iter().copied());
-        for j in 0..d {
-            matrix[to * d + j] += slopes().map(|(slope, p)| slope * matrix[p * d + j]).sum::<f64>();
-        }
-        for i in 0..d {
-            matrix[i * d + to] += slopes().map(|(slope, p)| slope * matrix[i * d + p]).sum::<f64>();
-        }
     }
 
     /// Maps a row back to the data's columns, (D,).
