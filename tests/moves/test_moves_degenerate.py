@@ -223,4 +223,5 @@ def test_large_weights_end_in_a_fit(likelihood: Any, weight: float, seed: int) -
     assert np.isfinite(fit.objective)
     assert fit.counts.sum() == pytest.approx(600 * weight)
     if weight > 1.0:
-        assert fit.n_occupied >= 3
+        # Components are sought with weights of one, which tell two about zero.
+        assert fit.n_occupied >= (2 if isinstance(likelihood, sb.ZeroMeanGaussian) else 3)
