@@ -2,6 +2,7 @@
 //! coordinates in which the model sees them, and the parameters that follow from them.
 
 mod near;
+mod rounded;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -21,6 +22,7 @@ use crate::simd::Scalar;
 
 use near::NearColumns;
 pub(crate) use near::seen_moments;
+use rounded::RoundedColumns;
 
 /// Number of rows used to estimate the typical spread of a column.
 const FIRST_ROWS: usize = 4096;
@@ -175,18 +177,25 @@ fn of_moments<F: Scalar>(
     let most = if specification.missing { Freedom::Columns } else { Freedom::Subspace };
     let mut found = informative_of_parts::<F>(specification, data, most)?;
     if !found.coordinates.dependents().is_empty() {
-        let first = rows.pick(&(0..rows.n_rows().min(FIRST_ROWS) as u64).collect::<Vec<_>>())?;
+        let sample = first_rows(rows)?;
         let sought = sought(specification)?;
-        let near = NearColumns { specification, rows, data, sought, sample: &first, cancel };
+        let near = NearColumns { specification, rows, data, sought, sample: &sample, cancel };
         if let Some(coordinates) = near.coordinates(&found.coordinates)? {
             found.coordinates = in_units_of_rows(coordinates, rows, data, sought, cancel)?;
         }
         // An extreme outlier makes any two columns look linearly dependent.
-        found.coordinates = found.coordinates.narrowed(|column| typical_spread(&first, column));
+        found.coordinates = found.coordinates.narrowed(|column| typical_spread(&sample, column));
+        // A few rows off the subspace add little to the moments but would have no density.
+        if !strays_of(rows, &found.coordinates, cancel)?.is_empty() {
+            found = informative_of_parts::<F>(specification, data, Freedom::Columns)?;
+        }
     }
-    // A few rows off the subspace add little to the moments but would have no density.
-    if !found.coordinates.dependents().is_empty() && !strays_of(rows, &found.coordinates, cancel)?.is_empty() {
-        found = informative_of_parts::<F>(specification, data, Freedom::Columns)?;
+    if !specification.missing {
+        let groups = rounded::groups(specification, data, &found.coordinates)?;
+        if !groups.is_empty() {
+            let rounded = RoundedColumns { rows, data, sample: &first_rows(rows)?, cancel };
+            found.coordinates = rounded.left_out(found.coordinates, groups)?;
+        }
     }
     if specification.missing {
         // With missing values, the volume factor of a row would depend on which values are present.
@@ -245,16 +254,22 @@ fn with_rows(coordinates: Coordinates) -> Informative {
     Informative { coordinates, lacks_rows: false, varies: true }
 }
 
+/// Some rows in float64.
+fn first_rows<F: Scalar>(rows: &dyn Dataset<F>) -> Result<Vec<Vec<f64>>> {
+    let first = rows.pick(&(0..rows.n_rows().min(FIRST_ROWS) as u64).collect::<Vec<_>>())?;
+    let (n, d) = (first.len(), first.dimension());
+    let mut values = vec![F::ZERO; n * d];
+    first.read(0..n, &vec![F::ZERO; d], &mut values);
+    Ok(values.chunks_exact(d).map(|row| row.iter().map(|value| value.to_f64()).collect()).collect())
+}
+
 /// The median absolute deviation of a column, scaled to a standard deviation; 0 if most values are equal.
-fn typical_spread<F: Scalar>(units: &RowUnits<'_, F>, column: usize) -> f64 {
-    let (n, d) = (units.len(), units.dimension());
-    let mut rows = vec![F::ZERO; n * d];
-    units.read(0..n, &vec![F::ZERO; d], &mut rows);
+fn typical_spread(rows: &[Vec<f64>], column: usize) -> f64 {
     let median = |mut values: Vec<f64>| {
         values.sort_unstable_by(f64::total_cmp);
         values.get(values.len() / 2).copied().unwrap_or(0.0)
     };
-    let values: Vec<f64> = rows.chunks_exact(d).map(|row| row[column].to_f64()).filter(|x| !x.is_nan()).collect();
+    let values: Vec<f64> = rows.iter().map(|row| row[column]).filter(|x| !x.is_nan()).collect();
     let centre = median(values.clone());
     // Consistent for a normal distribution.
     1.4826 * median(values.into_iter().map(|x| (x - centre).abs()).collect())

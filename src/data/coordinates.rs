@@ -5,8 +5,10 @@
 //! column that nearly follows from others is replaced by what is left of it, row by row.
 
 mod residuals;
+mod rounded;
 mod stored;
 
+pub use rounded::Rounded;
 use serde::{Deserialize, Serialize};
 
 use crate::linalg::{cholesky, solve_lower};
@@ -30,7 +32,8 @@ pub enum Freedom {
 pub struct Dependent {
     /// Index of the column.
     pub column: usize,
-    /// Its standard deviation, or a robust estimate if a few rows dominate it.
+    /// Its standard deviation, or a robust estimate if a few rows dominate it. Rows may be off the subspace by a small
+    /// part of it, so it is larger for a column that follows by rounding.
     pub spread: f64,
     /// Its slope in each kept column, in the data's units, (r,).
     pub slopes: Vec<f64>,
@@ -477,6 +480,38 @@ mod tests {
             prop_assert_eq!(Coordinates::from_parts(&units, &centre, &spreads, &slopes), Ok(coordinates.clone()));
             let away = coordinates.log_volume() - coordinates.without_residuals().log_volume();
             prop_assert!(away.abs() < 1e-12);
+        }
+    }
+
+    proptest! {
+        /// Without a rounded column, on which another one depends, rows that are off its function by less than its
+        /// step lie on the subspace, and others do not.
+        #[test]
+        fn columns_go_by_rounding(
+            slope in -3.0_f64..3.0,
+            of_others in [-3.0_f64..3.0, -3.0..3.0],
+            row in [-9.0_f64..9.0, -9.0..9.0],
+            off in -0.99_f64..0.99,
+        ) {
+            let step = 0.5;
+            let of_second = Dependent { column: 3, spread: 1e-6, slopes: vec![of_others[0], of_others[1], 0.0] };
+            let whole = Coordinates::of(vec![0, 1, 2], vec![2.0, 4.0, 1.0], vec![1.0, -2.0, 0.5, 4.0], vec![of_second])
+                .with_residuals(vec![Dependent { column: 2, spread: 1.0, slopes: vec![1.0, 0.0, 0.0] }]);
+            let rounded = Rounded { column: 1, step, intercept: 7.0, slopes: vec![slope, 0.0, 0.0, 0.0] };
+            let coordinates = whole.without_rounded(&[rounded]);
+            prop_assert_eq!(coordinates.kept(), &[0, 2]);
+            prop_assert_eq!(coordinates.units(), &[2.0, 1.0]);
+            let mut raised = coordinates.raise(&row);
+            let seen = coordinates.lower_row(&raised);
+            prop_assert!(seen.iter().zip(row).all(|(a, b)| (a - b).abs() < 1e-9));
+            prop_assert!((raised[1] - (7.0 + slope * raised[0])).abs() < 1e-9);
+            let of_raised = 4.0 + of_others[0] * (raised[0] - 1.0) + of_others[1] * (raised[1] + 2.0);
+            prop_assert!((raised[3] - of_raised).abs() < 1e-9);
+            raised[1] += off * step;
+            raised[3] += of_others[1] * off * step;
+            prop_assert!(coordinates.strays(&raised).is_empty());
+            raised[1] += 2.0 * step;
+            prop_assert_eq!(coordinates.strays(&raised), [1]);
         }
     }
 

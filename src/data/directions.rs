@@ -3,7 +3,7 @@
 use crate::data::Moments;
 use crate::data::coordinates::{Coordinates, Dependent, Freedom};
 use crate::error::Result;
-use crate::linalg::{cholesky, solve_lower, symmetric_eigen};
+use crate::linalg::{add_gram_of_lower, cholesky, invert_lower, mirror, solve_lower, symmetric_eigen};
 use crate::real::Real;
 
 /// Maximum standard deviation of a constant column, as a fraction of its largest value: in float64, and in float32.
@@ -173,6 +173,19 @@ impl Correlations {
         chosen.sort_unstable();
         chosen
     }
+}
+
+/// The inverse of the correlations of columns, (r, r); `None` if they have none. A column of which others leave the
+/// fraction f of its variance has 1 / f on the diagonal.
+pub fn precision(data: &Moments, columns: &[usize], about_zero: bool) -> Option<Vec<f64>> {
+    let d = columns.len();
+    let mut factor = Correlations::of(data, columns, about_zero).values;
+    cholesky(d, &mut factor).ok()?;
+    let (mut inverse, mut precision) = (vec![0.0; d * d], vec![0.0; d * d]);
+    invert_lower(d, &factor, &mut inverse);
+    add_gram_of_lower(d, &inverse, 1.0, &mut precision);
+    mirror(d, &mut precision);
+    Some(precision)
 }
 
 /// For each dependent column, its slopes in the kept columns.

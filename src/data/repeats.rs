@@ -259,9 +259,10 @@ struct DistinctRows {
     n: usize,
     /// The columns that tell rows apart: without any of them, two rows would be equal. (n,) each.
     columns: Vec<Vec<u32>>,
-    /// Whether the values of the only column are on a lattice.
+    /// Whether one column tells all rows apart, and each that does is on a lattice, or has the rows in the order of one
+    /// that is.
     is_lattice: bool,
-    /// Whether two or more columns of measurements each tell all rows apart.
+    /// Whether two or more columns of measurements each tell all rows apart, in different orders.
     is_told_twice: bool,
 }
 
@@ -277,10 +278,11 @@ impl DistinctRows {
             (own.iter().map(place).collect::<Vec<u32>>(), sorted)
         };
         let (columns, values): (Vec<Vec<u32>>, Vec<Vec<f64>>) = (0..d).map(places).unzip();
-        let measures = |values: &&Vec<f64>| values.len() == n && !is_lattice(values);
-        let is_told_twice = values.iter().filter(measures).count() > 1;
         let kept = telling(n, &columns);
-        let is_lattice = kept.len() == 1 && is_lattice(&values[kept[0]]);
+        let orders = orders(n, &columns);
+        let has_lattice = |order: &Vec<usize>| order.iter().any(|&column| is_lattice(&values[column]));
+        let is_told_twice = orders.iter().filter(|order| !has_lattice(order)).count() > 1;
+        let is_lattice = kept.len() == 1 && orders.iter().all(has_lattice);
         let mut columns = columns;
         let columns = kept.into_iter().map(|column| std::mem::take(&mut columns[column])).collect();
         Self { n, columns, is_lattice, is_told_twice }
@@ -381,6 +383,23 @@ impl Differing {
     }
 }
 
+/// The columns that each tell all rows apart, those with the rows in the same order or in the opposite one together.
+fn orders(n: usize, columns: &[Vec<u32>]) -> Vec<Vec<usize>> {
+    let mut orders: Vec<Vec<usize>> = Vec::new();
+    let tells_all = |column: &Vec<u32>| column.iter().max().is_some_and(|&most| most as usize + 1 == n);
+    for (column, places) in columns.iter().enumerate().filter(|(_, places)| tells_all(places)) {
+        let is_same = |order: &&mut Vec<usize>| {
+            let pairs = || columns[order[0]].iter().zip(places);
+            pairs().all(|(a, b)| a == b) || pairs().all(|(a, b)| (a + b) as usize + 1 == n)
+        };
+        match orders.iter_mut().find(is_same) {
+            Some(order) => order.push(column),
+            None => orders.push(vec![column]),
+        }
+    }
+    orders
+}
+
 /// The columns that are left when those are left out, one after the other, without which all rows still differ:
 /// constant columns, copies, and columns that follow from others. Those with the fewest values go first.
 fn telling(n: usize, columns: &[Vec<u32>]) -> Vec<usize> {
@@ -431,6 +450,18 @@ mod tests {
 
     fn why(rows: &[Vec<f64>]) -> Repetition {
         judged(rows, &vec![1.0; rows.len()]).rows
+    }
+
+    #[test]
+    fn columns_in_one_order_are_one() {
+        let columns = [vec![0, 2, 1], vec![2, 0, 1], vec![1, 0, 2], vec![0, 0, 1]];
+        assert_eq!(orders(3, &columns), [vec![0, 1], vec![2]]);
+        // Tenths of a degree Celsius are on no lattice of their smallest gap, but repeat as whole degrees Fahrenheit do.
+        let of = |n: usize, to: fn(f64) -> f64| -> Vec<Vec<f64>> {
+            (0..n).map(|row| (row % 97) as f64).map(|whole| vec![to(whole), whole, (whole + 9.0).sqrt()]).collect()
+        };
+        assert_eq!(why(&of(900, |whole| ((whole - 32.0) / 1.8 * 10.0).round() / 10.0)), Repetition::Chance);
+        assert_eq!(why(&of(900, |whole| (whole * 17.0 % 97.0).sqrt())), Repetition::Copies);
     }
 
     fn generator() -> Generator {

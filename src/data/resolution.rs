@@ -22,6 +22,8 @@ const ON_LATTICE: f64 = 0.9;
 /// The cells of a column of two values, in units of their distance: the least with which no component gains from a
 /// division by value, whatever the shares of the values are.
 const OF_TWO: f64 = 1.09;
+/// The smallest gap of a lattice has at most this many steps.
+const PARTS: u8 = 10;
 /// Maximum distance of a multiple from a whole number, and the part of it that is allowed without rounding.
 const OFF_LATTICE: (f64, f64) = (0.25, 1e-3);
 
@@ -95,7 +97,7 @@ fn share_of_rounding<F: Real>() -> f64 {
 }
 
 /// Whether ascending values, of which missing ones do not count, are on a lattice: nearly all gaps are multiples of the
-/// smallest one.
+/// smallest one, or of a part of it. Tenths of a degree Celsius are, of whole degrees Fahrenheit.
 pub(super) fn is_lattice(values: &[f64]) -> bool {
     let values: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
     let gaps = || values.windows(2).map(|pair| pair[1] - pair[0]);
@@ -104,13 +106,13 @@ pub(super) fn is_lattice(values: &[f64]) -> bool {
     // Numbers of float32 in float64 are exact, but stand for numbers that are not.
     let rounding =
         if values.iter().all(|&value| f64::from(value as f32) == value) { f32::EPSILON.into() } else { f64::EPSILON };
-    let is_multiple = |gap: f64| {
+    let is_multiple = |gap: f64, parts: f64| {
         let times = gap / least;
-        let allowed = OFF_LATTICE.1 + 2.0 * (1.0 + times) * rounding * largest / least;
-        (times - times.round()).abs() <= allowed.min(OFF_LATTICE.0)
+        let allowed = OFF_LATTICE.1 + 2.0 * parts * (1.0 + times) * rounding * largest / least;
+        (parts * times - (parts * times).round()).abs() <= allowed.min(OFF_LATTICE.0)
     };
-    let n_multiples = gaps().filter(|&gap| is_multiple(gap)).count();
-    n_multiples as f64 >= ON_LATTICE * values.len().saturating_sub(1) as f64
+    let asked = ON_LATTICE * values.len().saturating_sub(1) as f64;
+    (1..=PARTS).any(|parts| gaps().filter(|&gap| is_multiple(gap, parts.into())).count() as f64 >= asked)
 }
 
 impl Values {
@@ -302,6 +304,7 @@ mod tests {
     #[test]
     fn a_lattice_has_nearly_all_gaps_in_common() {
         assert!(is_lattice(&[0.0, 0.1, 0.2, 0.5, 0.9]) && is_lattice(&[1e9, 1e9 + 1.0, 1e9 + 7.0]));
+        assert!(is_lattice(&[-17.8, -17.2, -16.7, -15.0, -13.9]));
         assert!(!is_lattice(&[0.0, 0.1, 0.2345, 0.51, 0.9]));
         let doses = [0.0, 0.1, 0.5, 1.0, 5.0];
         assert!(is_lattice(&doses) && is_lattice(&doses.map(|dose| f64::from(dose as f32))));

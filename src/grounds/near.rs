@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::data::{Coordinates, Dataset, Dependent, Domain, Moments, RowUnits, SeenRows, Sought, all_moments, slopes};
+use crate::data::{Coordinates, Dataset, Dependent, Domain, Moments, SeenRows, Sought, all_moments, slopes};
 use crate::error::Result;
 use crate::likelihood;
 use crate::model::{Named, Specification};
@@ -52,7 +52,7 @@ pub(super) struct NearColumns<'a, F: Scalar> {
     pub(super) data: &'a Moments,
     pub(super) sought: Sought,
     /// Some of the rows.
-    pub(super) sample: &'a RowUnits<'a, F>,
+    pub(super) sample: &'a [Vec<f64>],
     pub(super) cancel: &'a Cancel,
 }
 
@@ -69,9 +69,9 @@ impl<F: Scalar> NearColumns<'_, F> {
     /// The coordinates with near-dependent columns as residuals; `None` if there are none, or if a few rows off the
     /// subspace are all that is left of a column.
     pub(super) fn coordinates(&self, found: &Coordinates) -> Result<Option<Coordinates>> {
-        let rows = self.sample_rows();
+        let rows = self.sample;
         let mut candidates = self.candidates(found)?;
-        let middle = self.middle(&rows, &candidates);
+        let middle = self.middle(rows, &candidates);
         let in_residuals = |candidates: &[Following]| {
             let trial = Arc::new(found.with_near(middle.clone(), &dependents(candidates, self.data), &[]));
             let seen = seen_moments(self.rows, self.data, &trial, self.sought, self.cancel)?;
@@ -84,14 +84,14 @@ impl<F: Scalar> NearColumns<'_, F> {
             }
             (trial, seen) = in_residuals(&candidates)?;
         }
-        let steps: Vec<f64> = (0..self.data.dimension()).map(|column| step(&rows, column, epsilon::<F>())).collect();
+        let steps: Vec<f64> = (0..self.data.dimension()).map(|column| step(rows, column, epsilon::<F>())).collect();
         let (mut near, mut exact): (Vec<Following>, Vec<Following>) = (Vec::new(), Vec::new());
         for candidate in candidates {
             let place = place_of(&trial, candidate.column);
             let allowed = self.rounding(&candidate, &steps);
             if seen.most[place] - seen.least[place] <= 2.0 * allowed {
                 exact.push(candidate);
-            } else if is_mostly_exact(&rows, &candidate, &middle, allowed) {
+            } else if is_mostly_exact(rows, &candidate, &middle, allowed) {
                 return Ok(None);
             } else {
                 near.push(candidate);
@@ -104,14 +104,6 @@ impl<F: Scalar> NearColumns<'_, F> {
         exact.extend(composed);
         exact.sort_unstable_by_key(|candidate| candidate.column);
         Ok(Some(found.with_near(middle, &dependents(&near, self.data), &dependents(&exact, self.data))))
-    }
-
-    /// The sample of rows in float64.
-    fn sample_rows(&self) -> Vec<Vec<f64>> {
-        let d = self.data.dimension();
-        let mut values = vec![F::ZERO; self.sample.len() * d];
-        self.sample.read(0..self.sample.len(), &vec![F::ZERO; d], &mut values);
-        values.chunks_exact(d).map(|row| row.iter().map(|value| value.to_f64()).collect()).collect()
     }
 
     /// The dependent columns, and kept ones that nearly follow from kept ones before them, each with the other kept

@@ -137,3 +137,63 @@ def test_rounded_copies_in_float32_are_left_out() -> None:
     fit = fitted(np.column_stack([dollars, (0.92 * dollars).round(2)]).astype(np.float32))
     assert fit.support.dependent == (1,)
     assert fit.n_occupied == 2
+
+
+def converted(kind: str, clusters: int, n: int, seed: int) -> tuple[Array, NDArray[np.int64]]:
+    """Two columns, one computed from the other and rounded."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, clusters, size=n)
+    values = rng.normal(np.array([30.0, 70.0, 110.0])[labels], 5.0)
+    if kind == "Fahrenheit":
+        first = values.round()
+        second = (1.8 * first + 32.0).round()
+    elif kind == "Celsius":
+        first = values.round()
+        second = ((first - 32.0) / 1.8).round(1)
+    elif kind == "inches":
+        first = values.round()
+        second = (first / 2.54).round()
+    else:
+        first = values.round(1)
+        second = (2.2046 * first).round(1)
+    return np.column_stack([first, second]), labels
+
+
+@pytest.mark.parametrize("kind", ["Fahrenheit", "Celsius", "inches", "pounds"])
+@pytest.mark.parametrize(("clusters", "n"), [(1, 4000), (3, 1500)])
+def test_columns_computed_and_rounded_are_left_out(kind: str, clusters: int, n: int) -> None:
+    rows, labels = converted(kind, clusters, n, seed=n)
+    for table in (rows, rows[:, ::-1], rows * [16.0, -0.25], rows.astype(np.float32)):
+        fit = fitted(table)
+        assert fit.n_components == clusters
+        assert len(fit.support.dependent) == 1
+        assert clusters == 1 or adjusted_rand_score(labels, fit.predict(table)) > 0.98
+        assert np.isfinite(fit.log_predictive(table)).all()
+
+
+def test_rounded_columns_beside_others(tmp_path: Any) -> None:
+    """A rounded column on which a copy depends, and the file of the fit."""
+    rows, labels = converted("inches", 3, 1500, seed=3)
+    other = np.random.default_rng(3).normal(labels, 0.2)
+    table = np.column_stack([rows[:, 1], other, rows[:, 0], 3.0 * rows[:, 1] - 2.0])
+    fit = fitted(table)
+    assert fit.support.dependent == (0, 3)
+    assert adjusted_rand_score(labels, fit.predict(table)) > 0.98
+    fit.save(tmp_path / "fit.stickbreak")
+    again = sb.load(tmp_path / "fit.stickbreak")
+    np.testing.assert_array_equal(again.log_predictive(table), fit.log_predictive(table))
+    assert np.isfinite(fit.log_predictive(table)).all()
+    with pytest.warns(sb.SupportWarning, match="1500 rows lie off the subspace of the fit in column 0"):
+        assert np.isneginf(fit.log_predictive(table + [3.0, 0.0, 0.0, 0.0])).all()
+
+
+def test_what_is_no_rounding_stays() -> None:
+    """First and last days that are equal or one day apart, a flag beside what decides it, and few rows."""
+    rng = np.random.default_rng(4)
+    first = rng.normal(200.0, 60.0, size=2000).round()
+    days = np.column_stack([first, first + rng.integers(0, 2, size=2000)])
+    value = rng.normal(size=400)
+    flag = np.column_stack([value, value > 0.0])
+    few = rng.normal(size=(12, 5)).round(1)
+    for table in (days, flag, few):
+        assert fitted(table).support.dependent == ()

@@ -1,0 +1,199 @@
+//! Columns that follow from others by rounding, such as whole inches beside whole centimetres: others leave less of
+//! them than the distance of their values, in which there is no structure (mathematics 1.10).
+
+use std::cmp::Ordering;
+
+use crate::data::{
+    Coordinates, Dataset, Dependent, Domain, Freedom, Moments, Needs, Rounded, SeenRows, Sought, all_moments,
+    precision, slopes,
+};
+use crate::error::Result;
+use crate::likelihood;
+use crate::model::{Named, Specification};
+use crate::parallel::Cancel;
+use crate::simd::Scalar;
+
+/// Maximum fraction of the variance of such a column that others leave.
+const LEFT: f64 = 0.05;
+/// Maximum distance of a row from the affine function, in steps: rounding, and errors of the slopes.
+const WITHIN: f64 = 0.625;
+/// Minimum number of distinct rows for each column: with fewer, the slopes follow the rows.
+const ROWS_PER_COLUMN: usize = 4;
+/// A column matters for another one if one standard deviation of it changes that one by this many steps.
+const MATTERS: f64 = 0.1;
+/// Maximum share of pairs of rows that agree in the columns that matter, but not in the one that follows from them.
+const UNEQUAL: f64 = 0.1;
+
+/// Columns that vary as one, of which some may follow from others.
+pub(super) struct Group {
+    about_zero: bool,
+    columns: Vec<usize>,
+    /// The inverse of their correlations.
+    precision: Vec<f64>,
+}
+
+/// Groups of columns of which some nearly follow from others, as the moments tell.
+pub(super) fn groups(specification: &Specification, data: &Moments, found: &Coordinates) -> Result<Vec<Group>> {
+    let Named { name, parameters } = &specification.likelihood;
+    let mut groups = Vec::new();
+    for member in likelihood::members(name, parameters)? {
+        let given = member.parameters(parameters);
+        if likelihood::demands(member.entry.name, &given)?.freedom != Freedom::Subspace {
+            continue;
+        }
+        let has = |column: &usize| member.columns.as_ref().is_none_or(|columns| columns.contains(column));
+        let is_residual = |column: &usize| found.residuals().iter().any(|one| one.column == *column);
+        let columns: Vec<usize> =
+            found.kept().iter().copied().filter(|column| has(column) && !is_residual(column)).collect();
+        if columns.len() < 2 || data.repeats.n_distinct < ROWS_PER_COLUMN * columns.len() {
+            continue;
+        }
+        let about_zero = member.entry.domain == Some(Domain::Centred);
+        let precision = precision(data, &columns, about_zero);
+        let precision = precision.filter(|all| all.iter().step_by(columns.len() + 1).any(|value| LEFT * value >= 1.0));
+        groups.extend(precision.map(|precision| Group { about_zero, columns, precision }));
+    }
+    Ok(groups)
+}
+
+/// Leaves out columns that follow from others by rounding.
+pub(super) struct RoundedColumns<'a, F: Scalar> {
+    pub(super) rows: &'a dyn Dataset<F>,
+    pub(super) data: &'a Moments,
+    /// Some of the rows.
+    pub(super) sample: &'a [Vec<f64>],
+    pub(super) cancel: &'a Cancel,
+}
+
+/// The columns of a group.
+struct Divided {
+    about_zero: bool,
+    /// Those that stay.
+    others: Vec<usize>,
+    /// Those that may follow from them, with their steps.
+    rounded: Vec<(usize, f64)>,
+}
+
+impl<F: Scalar> RoundedColumns<'_, F> {
+    /// The coordinates without columns that follow from others by rounding.
+    pub(super) fn left_out(&self, found: Coordinates, groups: Vec<Group>) -> Result<Coordinates> {
+        let mut groups: Vec<Divided> = groups.into_iter().map(|group| self.divided(&found, group)).collect();
+        loop {
+            let rounded = self.functions(&found, &groups)?;
+            if rounded.is_empty() {
+                return Ok(found);
+            }
+            let mut all_follow = true;
+            for group in &mut groups {
+                let follows = |column: usize| rounded.iter().any(|one| one.column == column);
+                let (follow, stay): (Vec<_>, Vec<_>) =
+                    group.rounded.drain(..).partition(|(column, _)| follows(*column));
+                all_follow &= stay.is_empty();
+                group.others.extend(stay.into_iter().map(|(column, _)| column));
+                group.rounded = follow;
+            }
+            if all_follow {
+                return Ok(found.without_rounded(&rounded));
+            }
+        }
+    }
+
+    /// Takes columns out one after the other, as the moments tell, those with the coarsest values first.
+    fn divided(&self, found: &Coordinates, Group { about_zero, columns, mut precision }: Group) -> Divided {
+        let d = columns.len();
+        let may_go = |column: usize| {
+            let place = found.kept().partition_point(|&kept| kept < column);
+            found.residuals().iter().all(|one| one.slopes[place] == 0.0)
+        };
+        let steps: Vec<f64> =
+            columns.iter().map(|&column| if may_go(column) { self.step(column) } else { 0.0 }).collect();
+        let spread = |place: usize| self.data.variance[columns[place]].sqrt();
+        let mut places: Vec<usize> = (0..d).collect();
+        places.sort_by(|&a, &b| (steps[b] / spread(b)).total_cmp(&(steps[a] / spread(a))));
+        let mut others = columns.clone();
+        let mut rounded = Vec::new();
+        for place in places {
+            let left = precision[place * (d + 1)].recip();
+            let step = steps[place];
+            if left > LEFT || left.sqrt() * spread(place) > WITHIN * step {
+                continue;
+            }
+            rounded.push((columns[place], step));
+            others.retain(|&column| column != columns[place]);
+            // The inverse of the matrix without the column.
+            let own: Vec<f64> = precision[place * d..][..d].to_vec();
+            for (row, one) in precision.chunks_exact_mut(d).zip(&own) {
+                row.iter_mut().zip(&own).for_each(|(value, other)| *value -= one * other / own[place]);
+            }
+        }
+        Divided { about_zero, others, rounded }
+    }
+
+    /// The columns that do follow from others in all rows, with their functions.
+    fn functions(&self, found: &Coordinates, groups: &[Divided]) -> Result<Vec<Rounded>> {
+        let d = self.data.dimension();
+        let mut centre: Vec<f64> = (0..d).map(|j| self.data.constant(j).unwrap_or(self.data.mean[j])).collect();
+        let mut all = Vec::new();
+        for group in groups.iter().filter(|group| !group.rounded.is_empty()) {
+            let columns: Vec<usize> = group.rounded.iter().map(|(column, _)| *column).collect();
+            if group.about_zero {
+                columns.iter().chain(&group.others).for_each(|&column| centre[column] = 0.0);
+            }
+            let found = slopes(self.data, &group.others, &columns, group.about_zero);
+            for (&(column, step), own) in group.rounded.iter().zip(found) {
+                let mut slopes = vec![0.0; d];
+                group.others.iter().zip(own).for_each(|(&other, slope)| slopes[other] = slope);
+                all.push((group.about_zero, Rounded { column, step, intercept: 0.0, slopes }));
+            }
+        }
+        all.retain(|(_, one)| one.slopes.iter().all(|slope| slope.is_finite()) && self.is_function(one));
+        all.sort_unstable_by_key(|(_, one)| one.column);
+        if all.is_empty() {
+            return Ok(Vec::new());
+        }
+        let of = |(_, one): &(bool, Rounded)| Dependent { column: one.column, spread: 1.0, slopes: one.slopes.clone() };
+        let trial = found.with_near(centre.clone(), &all.iter().map(of).collect::<Vec<_>>(), &[]).into();
+        let seen = SeenRows { rows: self.rows, coordinates: &trial };
+        let seen = all_moments(&seen, Sought::of(Needs::Means), &Domain::Real.into(), false, self.cancel)?;
+        let mut functions = Vec::new();
+        for (about_zero, mut one) in all {
+            let place = trial.kept().partition_point(|&kept| kept < one.column);
+            let (least, most) = (seen.least[place], seen.most[place]);
+            let middle = if about_zero { 0.0 } else { 0.5 * (least + most) };
+            let at_centre: f64 = one.slopes.iter().zip(&centre).map(|(slope, value)| slope * value).sum();
+            one.intercept = centre[one.column] + middle - at_centre;
+            if (most - middle).max(middle - least) <= WITHIN * one.step {
+                functions.push(one);
+            }
+        }
+        Ok(functions)
+    }
+
+    /// The smallest distance of values of a column in the sample.
+    fn step(&self, column: usize) -> f64 {
+        let mut values: Vec<f64> = self.sample.iter().map(|row| row[column]).collect();
+        values.sort_unstable_by(f64::total_cmp);
+        let gaps = values.windows(2).map(|pair| pair[1] - pair[0]).filter(|gap| *gap > 0.0);
+        gaps.fold(f64::INFINITY, f64::min)
+    }
+
+    /// Whether rows of the sample that agree in the columns that matter for one agree in that one, too. Columns that
+    /// start and end within a step of each other do not.
+    fn is_function(&self, one: &Rounded) -> bool {
+        let matters =
+            |&column: &usize| one.slopes[column].abs() * self.data.variance[column].sqrt() > MATTERS * one.step;
+        let mut columns: Vec<usize> = (0..self.data.dimension()).filter(matters).collect();
+        let n_others = columns.len();
+        columns.push(one.column);
+        let of = |row: &Vec<f64>| columns.iter().map(|&column| row[column]).collect();
+        let mut rows: Vec<Vec<f64>> = self.sample.iter().map(of).collect();
+        rows.sort_unstable_by(|a, b| a.partial_cmp(b).unwrap_or(Ordering::Equal));
+        let agree = rows.windows(2).filter(|pair| pair[0][..n_others] == pair[1][..n_others]);
+        let (mut n, mut unequal) = (0.0, 0.0);
+        for pair in agree {
+            n += 1.0;
+            unequal += f64::from(u8::from(pair[0][n_others] != pair[1][n_others]));
+        }
+        unequal <= UNEQUAL * n
+    }
+}
