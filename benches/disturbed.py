@@ -41,7 +41,7 @@ from common.disturbances import ALL_KINDS, KINDS, Array, Labels, Table, clean_ta
 from common.head import first_line, print_head
 
 SAME = 0.95
-# The ARI with the true clusters from which on the fit of a clean table is right.
+# The fit of a clean table is right with at least this ARI to the true clusters.
 RIGHT = 0.97
 # CPU seconds after which a fit is stopped.
 LIMIT = 30.0

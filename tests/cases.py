@@ -1,6 +1,7 @@
 """Small problems for the tests, and the conversion of public objects to those of the oracle."""
 
 import dataclasses
+import warnings
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -177,3 +178,14 @@ def separated_mixture(
     noise = rng.standard_normal((n, dimension))
     rows = centres[labels] + np.einsum("nij,nj->ni", np.array(factors)[labels], noise)
     return rows, labels
+
+
+def same_draws(likelihood: sb.Gaussian | sb.SphericalGaussian, one: Any, other: Any) -> None:
+    """A sampler draws the same numbers of clusters for two tables."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sb.SupportWarning)
+        draws = [
+            sb.sample(sb.Mixture(likelihood=likelihood), rows, draws=30, warmup=30, chains=1, seed=2)
+            for rows in (one, other)
+        ]
+    np.testing.assert_array_equal(draws[0].n_clusters, draws[1].n_clusters)

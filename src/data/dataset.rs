@@ -1,6 +1,6 @@
 //! All rows of a fit: a table with random access, or a stream that is read from the beginning.
 
-use crate::data::first_reading::BLOCK;
+use crate::data::rows::BLOCK;
 use crate::data::{Allowed, ArrayBatches, BatchSource, Csr, ReadSums, Reading, RowUnits, Rows, Sharding, row_count};
 use crate::error::Result;
 use crate::parallel::Cancel;

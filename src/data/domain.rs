@@ -5,9 +5,10 @@ use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
+use crate::data::rows::BLOCK;
 use crate::data::{Exposed, Exposure, Freedom, RowUnits};
 use crate::error::{Error, Result};
-use crate::parallel::{Cancel, blocks, try_map_with};
+use crate::parallel::{Cancel, blocks, try_map};
 use crate::real::{Plain, Real};
 
 /// The values that rows may have.
@@ -286,25 +287,23 @@ pub fn check_rows<F: Real>(
     argument: &str,
     cancel: &Cancel,
 ) -> Result<()> {
-    let d = units.dimension();
-    let ranges: Vec<_> = blocks(units.len(), 1024).collect();
-    let csr = units.csr();
-    let space = || vec![F::ZERO; if csr.is_some() { 0 } else { 1024 * d }];
-    try_map_with(ranges.len(), space, |rows, index| {
-        cancel.check()?;
-        let range = ranges[index].clone();
-        if let Some(table) = csr {
-            for number in range.map(|unit| units.row_number(unit)) {
+    if let Some(table) = units.csr() {
+        let ranges: Vec<_> = blocks(units.len(), BLOCK).collect();
+        try_map(ranges.len(), |index| {
+            cancel.check()?;
+            for number in ranges[index].clone().map(|unit| units.row_number(unit)) {
                 let (columns, values) = table.row(number);
                 for (&column, &value) in columns.iter().zip(values) {
                     allowed.check(argument, value, number, column as usize)?;
                 }
                 allowed.check_exposure(argument, columns, number)?;
             }
-            return Ok(());
-        }
-        let rows = &mut rows[..range.len() * d];
-        units.read(range.clone(), &vec![F::ZERO; d], rows);
+            Ok(())
+        })?;
+        return Ok(());
+    }
+    let d = units.dimension();
+    units.map_blocks(&vec![F::ZERO; d], cancel, |range, rows| {
         for (unit, row) in range.zip(rows.chunks_exact(d)) {
             allowed.check_holes(argument, row, units.row_number(unit), missing)?;
             for (column, &value) in row.iter().enumerate().filter(|(_, value)| !(missing && value.is_nan())) {

@@ -7,14 +7,13 @@ use serde::{Deserialize, Serialize};
 use crate::data::histogram::Counters;
 use crate::data::repeats::{Sketch, hash_of_row};
 use crate::data::resolution::Distinct;
+use crate::data::rows::BLOCK;
 use crate::data::{Allowed, Csr, RowUnits, Sought};
 use crate::error::Result;
 use crate::hash::fingerprint;
 use crate::parallel::{Cancel, blocks, try_map_with};
 use crate::real::Real;
 
-/// Number of rows processed at a time.
-pub(super) const BLOCK: usize = 1024;
 /// Number of blocks of the first wave, and how many times more blocks each further wave has. After each wave, fewer
 /// columns are looked at for rounding, and fewer rows for copies.
 const FIRST_BLOCKS: usize = 8;
@@ -263,13 +262,7 @@ fn first_row<F: Real>(units: &RowUnits<'_, F>) -> Vec<f64> {
 /// [`crate::Error::Cancelled`].
 pub fn print_of_rows<F: Real>(units: &RowUnits<'_, F>, cancel: &Cancel) -> Result<u64> {
     let d = units.dimension();
-    let ranges: Vec<_> = blocks(units.len(), BLOCK).collect();
-    let space = || vec![F::ZERO; BLOCK * d];
-    let prints = try_map_with(ranges.len(), space, |rows, index| {
-        cancel.check()?;
-        let range = ranges[index].clone();
-        let rows = &mut rows[..range.len() * d];
-        units.read(range.clone(), &vec![F::ZERO; d], rows);
+    let prints = units.map_blocks(&vec![F::ZERO; d], cancel, |range, rows| {
         let unit_rows = range.zip(rows.chunks_exact(d));
         Ok(unit_rows.fold(0, |print, (unit, row)| fingerprint(print, [hash_of_row(row), units.mass(unit).to_bits()])))
     })?;

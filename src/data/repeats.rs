@@ -456,7 +456,7 @@ mod tests {
     fn columns_in_one_order_are_one() {
         let columns = [vec![0, 2, 1], vec![2, 0, 1], vec![1, 0, 2], vec![0, 0, 1]];
         assert_eq!(orders(3, &columns), [vec![0, 1], vec![2]]);
-        // Tenths of a degree Celsius are on no lattice of their smallest gap, but repeat as whole degrees Fahrenheit do.
+        // Tenths of a degree Celsius are on no lattice of their smallest gap, but repeat as degrees Fahrenheit do.
         let of = |n: usize, to: fn(f64) -> f64| -> Vec<Vec<f64>> {
             (0..n).map(|row| (row % 97) as f64).map(|whole| vec![to(whole), whole, (whole + 9.0).sqrt()]).collect()
         };

@@ -6,7 +6,11 @@ use std::sync::Arc;
 
 use crate::data::Coordinates;
 use crate::error::{Error, Result};
+use crate::parallel::{Cancel, blocks, try_map_with};
 use crate::real::Real;
+
+/// Number of rows processed at a time.
+pub(super) const BLOCK: usize = 1024;
 
 /// A table that can be read row by row, in any storage format.
 pub trait Rows<F: Real>: Send + Sync {
@@ -415,6 +419,27 @@ impl<'a, F: Real> RowUnits<'a, F> {
     /// The mass of unit `unit`.
     pub fn mass(&self, unit: usize) -> f64 {
         self.weights.as_ref().map_or(1.0, |weights| weights[self.row_number(unit)])
+    }
+
+    /// Calls `of` in parallel with each block of units and their rows minus `origin`. Results are in order.
+    ///
+    /// # Errors
+    /// Those of `of`; [`crate::Error::Cancelled`].
+    pub fn map_blocks<T: Send>(
+        &self,
+        origin: &[F],
+        cancel: &Cancel,
+        of: impl Fn(Range<usize>, &[F]) -> Result<T> + Sync,
+    ) -> Result<Vec<T>> {
+        let ranges: Vec<_> = blocks(self.len(), BLOCK).collect();
+        let space = || vec![F::ZERO; BLOCK * origin.len()];
+        try_map_with(ranges.len(), space, |rows, index| {
+            cancel.check()?;
+            let range = ranges[index].clone();
+            let rows = &mut rows[..range.len() * origin.len()];
+            self.read(range.clone(), origin, rows);
+            of(range, rows)
+        })
     }
 
     /// The masses of `units`.

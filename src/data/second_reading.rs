@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::data::RowUnits;
-use crate::data::first_reading::BLOCK;
+use crate::data::rows::BLOCK;
 use crate::error::Result;
 use crate::linalg::{add_moments, packed_len};
 use crate::parallel::{Cancel, blocks, try_map_with};
@@ -57,26 +57,17 @@ impl Squares {
 fn squares<F: Real>(units: &RowUnits<'_, F>, second: &Second, cancel: &Cancel) -> Result<Vec<Squares>> {
     let d = second.means.len();
     let origin: Vec<F> = second.means.iter().map(|&value| F::from_f64(value)).collect();
-    let ranges: Vec<_> = blocks(units.len(), BLOCK).collect();
-    try_map_with(
-        ranges.len(),
-        || vec![F::ZERO; BLOCK * d],
-        |rows, index| {
-            cancel.check()?;
-            let range = ranges[index].clone();
-            let rows = &mut rows[..range.len() * d];
-            units.read(range.clone(), &origin, rows);
-            let mut part = Squares::new(second);
-            for (unit, row) in range.zip(rows.chunks_exact(d)) {
-                let weight = units.mass(unit);
-                for (sum, value) in part.sums.iter_mut().zip(row).filter(|(_, value)| !value.is_nan()) {
-                    part.any_moved |= weight > 0.0 && *value != F::ZERO;
-                    *sum += weight * value.to_f64() * value.to_f64();
-                }
+    units.map_blocks(&origin, cancel, |range, rows| {
+        let mut part = Squares::new(second);
+        for (unit, row) in range.zip(rows.chunks_exact(d)) {
+            let weight = units.mass(unit);
+            for (sum, value) in part.sums.iter_mut().zip(row).filter(|(_, value)| !value.is_nan()) {
+                part.any_moved |= weight > 0.0 && *value != F::ZERO;
+                *sum += weight * value.to_f64() * value.to_f64();
             }
-            Ok(part)
-        },
-    )
+        }
+        Ok(part)
+    })
 }
 
 fn products<F: Real>(units: &RowUnits<'_, F>, second: &Second, cancel: &Cancel) -> Result<Vec<Squares>> {

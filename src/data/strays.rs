@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::data::{Coordinates, RowUnits};
 use crate::error::Result;
-use crate::parallel::{Cancel, blocks, try_map_with};
+use crate::parallel::Cancel;
 use crate::real::Real;
 
 /// Rows off the subspace of coordinates.
@@ -26,28 +26,19 @@ pub fn strays<F: Real>(units: &RowUnits<'_, F>, coordinates: &Coordinates, cance
         return Ok(all);
     }
     let d = coordinates.n_columns();
-    let ranges: Vec<_> = blocks(units.len(), 1024).collect();
-    let parts = try_map_with(
-        ranges.len(),
-        || vec![F::ZERO; 1024 * d],
-        |rows, index| {
-            cancel.check()?;
-            let range = ranges[index].clone();
-            let rows = &mut rows[..range.len() * d];
-            units.read(range.clone(), &vec![F::ZERO; d], rows);
-            let mut found = Strays::default();
-            let mut wide = vec![0.0; d];
-            for (unit, row) in range.zip(rows.chunks_exact(d)).filter(|(unit, _)| units.mass(*unit) > 0.0) {
-                wide.iter_mut().zip(row).for_each(|(to, value)| *to = value.to_f64());
-                let off = coordinates.strays(&wide);
-                if !off.is_empty() {
-                    found.units.push(unit);
-                    found.columns.extend(off);
-                }
+    let parts = units.map_blocks(&vec![F::ZERO; d], cancel, |range, rows| {
+        let mut found = Strays::default();
+        let mut wide = vec![0.0; d];
+        for (unit, row) in range.zip(rows.chunks_exact(d)).filter(|(unit, _)| units.mass(*unit) > 0.0) {
+            wide.iter_mut().zip(row).for_each(|(to, value)| *to = value.to_f64());
+            let off = coordinates.strays(&wide);
+            if !off.is_empty() {
+                found.units.push(unit);
+                found.columns.extend(off);
             }
-            Ok(found)
-        },
-    )?;
+        }
+        Ok(found)
+    })?;
     for part in parts {
         all.units.extend(part.units);
         all.columns.extend(part.columns);

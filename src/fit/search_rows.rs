@@ -7,11 +7,8 @@ use crate::fit::Job;
 use crate::fit::settings::{Cut, Settings};
 use crate::hash::fingerprint;
 use crate::init::Init;
-use crate::parallel::{Cancel, blocks, try_map_with};
+use crate::parallel::Cancel;
 use crate::simd::Scalar;
-
-/// Number of rows read at a time.
-const BLOCK: usize = 1024;
 
 /// Some rows of a table.
 struct ListedRows<'a, F: Scalar> {
@@ -114,25 +111,17 @@ fn listed<F: Scalar>(
     cancel: &Cancel,
 ) -> Result<(Vec<u32>, Vec<f64>)> {
     let mut all: Vec<(u64, u32)> = Vec::with_capacity(rows.n_rows());
-    rows.for_each_slab(BLOCK, &mut |units| {
-        let (d, ranges) = (units.dimension(), blocks(units.len(), BLOCK).collect::<Vec<_>>());
-        let parts = try_map_with(
-            ranges.len(),
-            || vec![F::ZERO; BLOCK * d],
-            |values, index| {
-                cancel.check()?;
-                let range = ranges[index].clone();
-                let values = &mut values[..range.len() * d];
-                units.read(range.clone(), &vec![F::ZERO; d], values);
-                let keyed = |(unit, row): (usize, &[F])| {
-                    let number = units.row_number(unit);
-                    let label = labels.map(|labels| labels[number].cast_unsigned());
-                    let hash = label.map_or_else(|| hash_of_row(row), |label| fingerprint(hash_of_row(row), [label]));
-                    (units.mass(unit) > 0.0).then_some((hash, number as u32))
-                };
-                Ok(range.zip(values.chunks_exact(d)).filter_map(keyed).collect::<Vec<_>>())
-            },
-        )?;
+    rows.for_each_slab(1, &mut |units| {
+        let d = units.dimension();
+        let parts = units.map_blocks(&vec![F::ZERO; d], cancel, |range, values| {
+            let keyed = |(unit, row): (usize, &[F])| {
+                let number = units.row_number(unit);
+                let label = labels.map(|labels| labels[number].cast_unsigned());
+                let hash = label.map_or_else(|| hash_of_row(row), |label| fingerprint(hash_of_row(row), [label]));
+                (units.mass(unit) > 0.0).then_some((hash, number as u32))
+            };
+            Ok(range.zip(values.chunks_exact(d)).filter_map(keyed).collect::<Vec<_>>())
+        })?;
         all.extend(parts.into_iter().flatten());
         Ok(())
     })?;

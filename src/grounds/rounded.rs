@@ -25,7 +25,7 @@ const MATTERS: f64 = 0.1;
 const UNEQUAL: f64 = 0.1;
 
 /// Columns that vary as one, of which some may follow from others.
-pub(super) struct Group {
+pub(super) struct Correlated {
     about_zero: bool,
     columns: Vec<usize>,
     /// The inverse of their correlations.
@@ -33,7 +33,7 @@ pub(super) struct Group {
 }
 
 /// Groups of columns of which some nearly follow from others, as the moments tell.
-pub(super) fn groups(specification: &Specification, data: &Moments, found: &Coordinates) -> Result<Vec<Group>> {
+pub(super) fn groups(specification: &Specification, data: &Moments, found: &Coordinates) -> Result<Vec<Correlated>> {
     let Named { name, parameters } = &specification.likelihood;
     let mut groups = Vec::new();
     for member in likelihood::members(name, parameters)? {
@@ -51,7 +51,7 @@ pub(super) fn groups(specification: &Specification, data: &Moments, found: &Coor
         let about_zero = member.entry.domain == Some(Domain::Centred);
         let precision = precision(data, &columns, about_zero);
         let precision = precision.filter(|all| all.iter().step_by(columns.len() + 1).any(|value| LEFT * value >= 1.0));
-        groups.extend(precision.map(|precision| Group { about_zero, columns, precision }));
+        groups.extend(precision.map(|precision| Correlated { about_zero, columns, precision }));
     }
     Ok(groups)
 }
@@ -76,7 +76,7 @@ struct Divided {
 
 impl<F: Scalar> RoundedColumns<'_, F> {
     /// The coordinates without columns that follow from others by rounding.
-    pub(super) fn left_out(&self, found: Coordinates, groups: Vec<Group>) -> Result<Coordinates> {
+    pub(super) fn left_out(&self, found: Coordinates, groups: Vec<Correlated>) -> Result<Coordinates> {
         let mut groups: Vec<Divided> = groups.into_iter().map(|group| self.divided(&found, group)).collect();
         loop {
             let rounded = self.functions(&found, &groups)?;
@@ -99,7 +99,7 @@ impl<F: Scalar> RoundedColumns<'_, F> {
     }
 
     /// Takes columns out one after the other, as the moments tell, those with the coarsest values first.
-    fn divided(&self, found: &Coordinates, Group { about_zero, columns, mut precision }: Group) -> Divided {
+    fn divided(&self, found: &Coordinates, Correlated { about_zero, columns, mut precision }: Correlated) -> Divided {
         let d = columns.len();
         let may_go = |column: usize| {
             let place = found.kept().partition_point(|&kept| kept < column);

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score
 
 import stickbreak as sb
+from cases import same_draws
 
 Array = NDArray[np.float64]
 
@@ -265,13 +266,7 @@ def test_a_constant_in_a_block_and_in_samplers() -> None:
     alone = sb.Columns({(0,): sb.SphericalGaussian(), (1,): sb.Gaussian()})
     one, other = fitted(rows, alone), fitted(table, blocks)
     assert one.elbo == other.elbo
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        draws = [
-            sb.sample(sb.Mixture(likelihood=sb.SphericalGaussian()), each, draws=20, warmup=20, chains=1, seed=1)
-            for each in (rows, table)
-        ]
-    np.testing.assert_array_equal(draws[0].n_clusters, draws[1].n_clusters)
+    same_draws(sb.SphericalGaussian(), rows, table)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -68,7 +68,8 @@ def _of_rows(state: FitState, sample: NDArray[Any] | None) -> Iterator[Advice]:
             yield Advice(text, kind="copies", suggestions=("each row once, if copies tell nothing",))
         else:
             text += ", and each counts as one more row"
-            yield Advice(text, kind="copies", suggestions=("each row once", "the rows in memory, where they are told"))
+            tries = ("each row once", "the rows in memory, where components are sought in each row once")
+            yield Advice(text, kind="copies", suggestions=tries)
     elif found["rows"] == "chance" and n - distinct >= _MANY_DUPLICATES * n and not _are_codes(sample):
         text = f"{(n - distinct) / n:.0%} of the rows repeat another one, as often as chance explains, and all count"
         yield Advice(text, kind="duplicates", suggestions=("each row once, if they are copies",))
