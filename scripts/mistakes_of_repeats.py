@@ -9,17 +9,16 @@ OF_REPEATS: tuple[Bug, ...] = (
         143,
         "only distinct rows of all columns tell that a column is rounded",
         "src/data/repeats.rs",
-        "Repetition::Rare | Repetition::Chance => [self.n_rows as f64 / mass, distinct],",
-        "Repetition::Rare | Repetition::Chance => "
-        f"[if {bug(143)} {{ distinct }} else {{ self.n_rows as f64 / mass }}, distinct],",
+        "Repetition::Rare | Repetition::Chance => [once, distinct],",
+        f"Repetition::Rare | Repetition::Chance => [if {bug(143)} {{ distinct }} else {{ once }}, distinct],",
         "tests/model/test_repeated_rows.py",
     ),
     Bug(
         144,
         "weights above one lead the search",
         "src/fit/search_rows.rs",
-        "(row, weight(row).min(1.0))",
-        f"(row, if {bug(144)} {{ weight(row) }} else {{ weight(row).min(1.0) }})",
+        "all.into_iter().map(|(_, row)| (row, weight(row).min(1.0)))",
+        f"all.into_iter().map(|(_, row)| (row, if {bug(144)} {{ weight(row) }} else {{ weight(row).min(1.0) }}))",
         "tests/model/test_repeated_rows.py",
     ),
     Bug(

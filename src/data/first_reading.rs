@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::data::histogram::Counters;
-use crate::data::repeats::{Sketch, hash_of_row};
+use crate::data::repeats::{Sketch, hash_of_entries, hash_of_row};
 use crate::data::resolution::Distinct;
 use crate::data::rows::BLOCK;
 use crate::data::{Allowed, Csr, RowUnits, Sought};
@@ -236,6 +236,11 @@ impl FirstSums {
                 self.counters.add_entries(table.entries(number, self.sums.len()), weight, allowed);
                 let (columns, values) = table.row(number);
                 allowed.check_exposure("data", columns, number)?;
+                if weight > 0.0 {
+                    let entries = table.entries(number, self.sums.len()).filter(|(_, value)| value.to_f64() != 0.0);
+                    let hash = hash_of_entries(entries.map(|(column, value)| (column.into(), value.to_f64())));
+                    self.repeats.add_row(hash, (self.n_rows + unit) as u64, weight);
+                }
                 let bits = values.iter().map(|value| value.to_f64().to_bits());
                 let columns = columns.iter().map(|&column| column.into());
                 if let Some(last) = self.prints.last_mut() {

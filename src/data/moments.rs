@@ -195,7 +195,8 @@ impl Means {
 /// What is known of repeated rows, after a look at some of them if they matter.
 fn judged<F: Scalar>(data: &dyn Dataset<F>, sketch: &Sketch, are_real: bool) -> Result<RepeatedRows> {
     let d = data.n_columns();
-    if !sketch.may_hide() {
+    // Few values of sparse rows tell why they repeat.
+    if !sketch.may_hide() || data.is_sparse() {
         return Ok(sketch.judge::<F>(&[], d, are_real));
     }
     let units = data.pick(&sketch.numbers())?;

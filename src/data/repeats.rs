@@ -27,6 +27,19 @@ const COMMON: f64 = 0.25;
 /// One column has codes, not measurements, if it has at most this many values, each in this many rows on average.
 const FEW: usize = 60;
 const ROWS_OF_A_CODE: f64 = 5.0;
+/// A column nearly follows from another one if this share of the rows has the commonest of its values beside a value of
+/// that one.
+const NEARLY: f64 = 0.95;
+/// With more columns, rows hardly meet by chance, and pairs of columns are not compared.
+const WIDE: usize = 32;
+/// On a lattice, values up to this many steps apart tell how often values are equal by chance, and a value counts at
+/// most as this many times as common as the middle one.
+const STEPS: usize = 10;
+const MOST_COMMON: f64 = 4.0;
+/// Minimum number of distinct rows whose numbers of copies have no common divisor by chance.
+const ROWS_OF_DIVISOR: usize = 20;
+/// Whole weights of rows that repeat otherwise are numbers of rows only if they are not larger than this on average.
+const MEAN_COUNT: f64 = 4.0;
 
 /// Why rows repeat as wholes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +62,8 @@ pub struct RepeatedRows {
     pub n_distinct: usize,
     /// Why rows repeat.
     pub rows: Repetition,
+    /// If a whole table was repeated, how many times; otherwise at most one.
+    pub times: usize,
     /// Whether some weights exceed one.
     pub has_large_weights: bool,
     /// Whether rows repeat because one column with few values tells them apart.
@@ -68,10 +83,12 @@ impl RepeatedRows {
     /// mass of all rows. Only distinct rows tell that values on no lattice repeat.
     pub(super) fn rows_of_mass(&self, mass: f64) -> [f64; 2] {
         let distinct = self.n_distinct as f64 / mass;
+        let once = self.n_rows as f64 / (self.times.max(1) as f64 * mass);
         match self.rows {
+            Repetition::Copies if self.times > 1 => [once, if self.are_codes { once } else { distinct }],
             _ if self.weights_are_counts || self.are_codes => [1.0_f64.max(self.n_rows as f64 / mass); 2],
             Repetition::Copies => [distinct; 2],
-            Repetition::Rare | Repetition::Chance => [self.n_rows as f64 / mass, distinct],
+            Repetition::Rare | Repetition::Chance => [once, distinct],
         }
     }
 }
@@ -106,6 +123,11 @@ pub fn hash_of_row<F: Real>(row: &[F]) -> u64 {
     let bits = |value: &F| if value.is_nan() { u64::MAX } else { (value.to_f64() + 0.0).to_bits() };
     // Whole numbers differ in their leading bits only.
     mixed(fingerprint(0, row.iter().map(bits)))
+}
+
+/// A hash of the entries of a sparse row that are not zero, in the order of their columns.
+pub(super) fn hash_of_entries(entries: impl Iterator<Item = (u64, f64)>) -> u64 {
+    mixed(fingerprint(0, entries.flat_map(|(column, value)| [column, value.to_bits()])))
 }
 
 /// Mixes the bits of a fingerprint, so that its values are as if drawn uniformly (the finaliser of `MurmurHash3`).
@@ -215,7 +237,11 @@ impl Sketch {
             has_large_weights: self.most_weight > 1.0,
             ..RepeatedRows::default()
         };
+        let n_rows = self.multiplicities(|row| row.n_rows as f64);
+        let divisor = if self.least_weight == self.most_weight { divisor(&n_rows) } else { 1.0 };
         if values.is_empty() {
+            (found.rows, found.times) =
+                (if divisor > 1.0 { Repetition::Copies } else { Repetition::Rare }, divisor as usize);
             return found;
         }
         // Rows that lack values are equal more often, and would hide copies of the others.
@@ -227,20 +253,40 @@ impl Sketch {
         let of_chosen = |of: fn(&Repeated) -> f64| -> Vec<f64> {
             self.multiplicities(of).into_iter().zip(&counted).filter(|(_, counts)| **counts).map(|(m, _)| m).collect()
         };
-        let sample = DistinctRows::of(&chosen, d);
-        found.rows = sample.judge(&of_chosen(|row| row.n_rows as f64), self.rate());
-        found.are_codes = found.rows == Repetition::Chance && sample.has_codes(&of_chosen(|row| row.n_rows as f64));
-        let by_weight = || sample.judge(&of_chosen(|row| row.mass), self.rate()) == Repetition::Chance;
+        let n_rows: Vec<f64> = of_chosen(|row| row.n_rows as f64).iter().map(|m| m / divisor).collect();
+        let sample = DistinctRows::of(&chosen, d, &n_rows);
+        found.rows = sample.judge(&n_rows, self.rate());
+        found.are_codes = found.rows == Repetition::Chance && sample.has_codes(&n_rows);
+        let masses = of_chosen(|row| row.mass);
+        let by_weight = || sample.judge(&masses, self.rate()) == Repetition::Chance;
         let can_count = match found.rows {
             // Equal rows were put together. Of one column, all numbers would not be equal.
             Repetition::Rare => (self.least_weight < self.most_weight || sample.columns.len() > 1) && by_weight(),
             // Counts, flags and codes have no finer values, so that a row of weight two is like two rows.
-            Repetition::Chance => !are_real && by_weight(),
+            Repetition::Chance => {
+                let mean = masses.iter().sum::<f64>() / n_rows.iter().sum::<f64>();
+                !are_real && self.least_weight < self.most_weight && mean <= MEAN_COUNT && by_weight()
+            }
             Repetition::Copies => false,
         };
+        if divisor > 1.0 && found.rows != Repetition::Copies {
+            (found.rows, found.times) = (Repetition::Copies, divisor as usize);
+        }
         found.weights_are_counts = found.has_large_weights && self.are_whole && can_count;
         found
     }
+}
+
+/// The largest number of which all numbers of copies are multiples; 1 if chance may explain it.
+fn divisor(multiplicities: &[f64]) -> f64 {
+    let common = |a: f64, b: f64| {
+        let (mut a, mut b) = (a, b);
+        while b > 0.0 {
+            (a, b) = (b, a % b);
+        }
+        a
+    };
+    if multiplicities.len() < ROWS_OF_DIVISOR { 1.0 } else { multiplicities.iter().copied().fold(0.0, common) }
 }
 
 /// Whether rows have more than a few copies.
@@ -257,17 +303,16 @@ fn effective_number(multiplicities: &[f64]) -> f64 {
 /// Distinct rows, as the places of their values among those of each column.
 struct DistinctRows {
     n: usize,
-    /// The columns that tell rows apart: without any of them, two rows would be equal. (n,) each.
+    /// The columns that tell rows apart: without any of them, many rows would be equal. (n,) each.
     columns: Vec<Vec<u32>>,
-    /// Whether one column tells all rows apart, and each that does is on a lattice, or has the rows in the order of one
-    /// that is.
-    is_lattice: bool,
-    /// Whether two or more columns of measurements each tell all rows apart, in different orders.
+    /// The values of the only column, or of one with the rows in the same order, if they are on a lattice.
+    lattice: Option<Vec<f64>>,
+    /// Whether columns each tell all rows apart, in different orders.
     is_told_twice: bool,
 }
 
 impl DistinctRows {
-    fn of<F: Real>(values: &[F], d: usize) -> Self {
+    fn of<F: Real>(values: &[F], d: usize, multiplicities: &[f64]) -> Self {
         let n = values.len() / d;
         let places = |column: usize| {
             let own: Vec<f64> = values.iter().skip(column).step_by(d).map(|value| value.to_f64() + 0.0).collect();
@@ -278,14 +323,23 @@ impl DistinctRows {
             (own.iter().map(place).collect::<Vec<u32>>(), sorted)
         };
         let (columns, values): (Vec<Vec<u32>>, Vec<Vec<f64>>) = (0..d).map(places).unzip();
-        let kept = telling(n, &columns);
+        let kept = telling(n, &columns, multiplicities);
         let orders = orders(n, &columns);
         let has_lattice = |order: &Vec<usize>| order.iter().any(|&column| is_lattice(&values[column]));
-        let is_told_twice = orders.iter().filter(|order| !has_lattice(order)).count() > 1;
-        let is_lattice = kept.len() == 1 && orders.iter().all(has_lattice);
+        // Columns of codes and names each tell all rows apart, too.
+        let is_told_twice = orders.iter().filter(|order| n > FEW || !has_lattice(order)).count() > 1;
+        let lattice = match kept[..] {
+            [only] if !is_told_twice => {
+                let order = orders.iter().find(|order| order.contains(&only)).cloned().unwrap_or_else(|| vec![only]);
+                order.into_iter().find(|&column| is_lattice(&values[column]))
+            }
+            _ => None,
+        };
+        let kept = lattice.map_or(kept, |column| vec![column]);
+        let lattice = lattice.map(|column| values[column].clone());
         let mut columns = columns;
         let columns = kept.into_iter().map(|column| std::mem::take(&mut columns[column])).collect();
-        Self { n, columns, is_lattice, is_told_twice }
+        Self { n, columns, lattice, is_told_twice }
     }
 
     /// Judges why the rows have these numbers of copies. `rate`: the fraction of distinct rows in the sample.
@@ -294,7 +348,7 @@ impl DistinctRows {
             return Repetition::Rare;
         }
         if self.columns.len() == 1 {
-            let is_chance = self.is_lattice || self.has_codes(multiplicities);
+            let is_chance = self.has_codes(multiplicities) || self.meet_on_lattice(multiplicities, rate);
             return if is_chance { Repetition::Chance } else { Repetition::Copies };
         }
         if self.are_codes() && effective_number(multiplicities) < COMMON * self.n as f64 {
@@ -303,6 +357,29 @@ impl DistinctRows {
         let pairs = multiplicities.iter().map(|m| 0.5 * m * (m - 1.0)).sum::<f64>() / rate;
         let explained = self.pairs_by_chance(multiplicities) / (rate * rate);
         if pairs > BEYOND_CHANCE * (explained + 1.0) { Repetition::Copies } else { Repetition::Chance }
+    }
+
+    /// Whether chance explains how often values of the only column are equal. On a lattice, pairs of values some steps
+    /// apart are about twice as many as equal ones; copies meet on the same values only.
+    fn meet_on_lattice(&self, multiplicities: &[f64], rate: f64) -> bool {
+        let Some(values) = &self.lattice else { return false };
+        let mut masses = vec![0.0; values.len()];
+        self.columns[0].iter().zip(multiplicities).for_each(|(&place, m)| masses[place as usize] += m);
+        let mut sorted = masses.clone();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let most = MOST_COMMON * sorted[sorted.len() / 2];
+        let masses: Vec<f64> = masses.into_iter().map(|mass| mass.min(most)).collect();
+        let least = values.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::INFINITY, f64::min);
+        let mut apart = [0.0; STEPS + 1];
+        for (one, value) in values.iter().enumerate() {
+            for (other, mass) in values.iter().zip(&masses).skip(one + 1) {
+                let Some(pairs) = apart.get_mut(((other - value) / least).round() as usize) else { break };
+                *pairs += mass * masses[one];
+            }
+        }
+        let equal = masses.iter().map(|m| 0.5 * m * (m - 1.0)).sum::<f64>() / rate;
+        let explained = 0.5 * apart.into_iter().fold(0.0, f64::max) / (rate * rate);
+        equal <= BEYOND_CHANCE * (explained + 1.0)
     }
 
     /// Whether one column with few values tells all rows apart.
@@ -401,8 +478,9 @@ fn orders(n: usize, columns: &[Vec<u32>]) -> Vec<Vec<usize>> {
 }
 
 /// The columns that are left when those are left out, one after the other, without which all rows still differ:
-/// constant columns, copies, and columns that follow from others. Those with the fewest values go first.
-fn telling(n: usize, columns: &[Vec<u32>]) -> Vec<usize> {
+/// constant columns, copies, and columns that follow from others. Then those that nearly follow from another one, such
+/// as a copy with some errors. Those with the fewest values go first.
+fn telling(n: usize, columns: &[Vec<u32>], multiplicities: &[f64]) -> Vec<usize> {
     let n_values = |column: &Vec<u32>| column.iter().max().copied();
     let mut order: Vec<usize> = (0..columns.len()).collect();
     order.sort_by_key(|&column| n_values(&columns[column]));
@@ -410,7 +488,7 @@ fn telling(n: usize, columns: &[Vec<u32>]) -> Vec<usize> {
     let mut hashes: Vec<u64> =
         (0..n).map(|row| (0..columns.len()).fold(0_u64, |sum, column| sum.wrapping_add(part(column, row)))).collect();
     let mut kept = vec![true; columns.len()];
-    for column in order {
+    for &column in &order {
         if kept.iter().filter(|kept| **kept).count() == 1 {
             break;
         }
@@ -422,7 +500,29 @@ fn telling(n: usize, columns: &[Vec<u32>]) -> Vec<usize> {
             (hashes, kept[column]) = (without, false);
         }
     }
+    let is_wide = kept.iter().filter(|kept| **kept).count() > WIDE;
+    for &column in order.iter().filter(|_| !is_wide) {
+        let others: Vec<usize> = (0..columns.len()).filter(|&other| other != column && kept[other]).collect();
+        if kept[column] && others.iter().any(|&other| nearly_follows(&columns[column], &columns[other], multiplicities))
+        {
+            kept[column] = false;
+        }
+    }
     (0..columns.len()).filter(|&column| kept[column]).collect()
+}
+
+/// Whether nearly all rows have the commonest value of a column beside their value of another one.
+fn nearly_follows(column: &[u32], other: &[u32], multiplicities: &[f64]) -> bool {
+    let mut masses: BTreeMap<(u32, u32), f64> = BTreeMap::new();
+    for ((&place, &beside), m) in column.iter().zip(other).zip(multiplicities) {
+        *masses.entry((beside, place)).or_default() += m;
+    }
+    let mut commonest: BTreeMap<u32, f64> = BTreeMap::new();
+    for ((beside, _), mass) in masses {
+        let most = commonest.entry(beside).or_default();
+        *most = most.max(mass);
+    }
+    commonest.values().sum::<f64>() >= NEARLY * multiplicities.iter().sum::<f64>()
 }
 
 #[cfg(test)]

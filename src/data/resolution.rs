@@ -211,7 +211,8 @@ impl Values {
         (self.distinct.iter().zip(&self.masses).map(square).sum::<f64>() / mass).sqrt()
     }
 
-    /// The cell of a value: the distance to the nearest value that is not clearly less than half as common. It is the
+    /// The cell of a value: half of the way to the nearest values on both sides that are not clearly less than half as
+    /// common, of which the farther one counts as at most twice as far as the nearer one. It is the
     /// step of the lattice for values of few rows, and for those that are far more common than all others.
     fn cell(&self, place: usize, scale: f64, step: Option<f64>, spread: f64) -> f64 {
         let count = scale * self.masses[place];
@@ -224,8 +225,9 @@ impl Values {
         let below = (0..place).rev().find(is_common).map(|other| self.distinct[place] - self.distinct[other]);
         let above = (place + 1..self.distinct.len()).find(is_common);
         let above = above.map(|other| self.distinct[other] - self.distinct[place]);
-        let distance = below.into_iter().chain(above).fold(f64::INFINITY, f64::min);
-        if distance <= spread { distance } else { step.unwrap_or(distance) }
+        let near = below.into_iter().chain(above).fold(f64::INFINITY, f64::min);
+        let far = below.into_iter().chain(above).fold(0.0, f64::max);
+        if near <= spread { 0.5 * (near + far.min(2.0 * near)) } else { step.unwrap_or(near) }
     }
 }
 

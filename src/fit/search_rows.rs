@@ -60,8 +60,8 @@ impl<F: Scalar> Job<'_, F> {
         let Job { rows, settings, .. } = *self;
         let searches = settings.moves.grow() && settings.max_passes > 0;
         let Some(table) = rows.table().filter(|_| searches && data.repeats.hides_structure()) else { return Ok(None) };
-        let is_distinct = data.repeats.rows == Repetition::Copies;
-        let (list, weights) = listed(rows, settings.labels.as_deref(), is_distinct, cancel)?;
+        let times = (data.repeats.rows == Repetition::Copies).then_some(data.repeats.times);
+        let (list, weights) = listed(rows, settings.labels.as_deref(), times, cancel)?;
         let picked = |values: &[i64]| list.iter().map(|&row| values[row as usize]).collect::<Vec<i64>>();
         let n = list.len();
         let settings = Settings {
@@ -102,12 +102,12 @@ impl<F: Scalar> SearchRows<'_, F> {
     }
 }
 
-/// The rows of positive weight, ascending, and their weights, at most one; only the first of equal rows with one label
-/// if `is_distinct`.
+/// The rows of positive weight, ascending, and their weights, at most one. If rows are copies, only the first of equal
+/// rows with one label, or their share in one of as many equal tables.
 fn listed<F: Scalar>(
     rows: &dyn Dataset<F>,
     labels: Option<&[i64]>,
-    is_distinct: bool,
+    times: Option<usize>,
     cancel: &Cancel,
 ) -> Result<(Vec<u32>, Vec<f64>)> {
     let mut all: Vec<(u64, u32)> = Vec::with_capacity(rows.n_rows());
@@ -126,15 +126,19 @@ fn listed<F: Scalar>(
         Ok(())
     })?;
     let weight = |row: u32| rows.weights().map_or(1.0, |weights| weights[row as usize]);
-    if !is_distinct {
+    let Some(times) = times else {
         return Ok(all.into_iter().map(|(_, row)| (row, weight(row).min(1.0))).unzip());
-    }
-    all.sort_unstable();
-    let of_equal = |equal: &[(u64, u32)]| {
-        let weight: f64 = equal.iter().map(|&(_, row)| weight(row)).sum();
-        (equal[0].1, weight.min(1.0))
     };
-    let mut distinct: Vec<(u32, f64)> = all.chunk_by(|(one, _), (other, _)| one == other).map(of_equal).collect();
+    all.sort_unstable();
+    let of_equal = |equal: &[(u64, u32)]| -> Vec<(u32, f64)> {
+        if times > 1 {
+            let share = &equal[..equal.len().div_ceil(times)];
+            return share.iter().map(|&(_, row)| (row, weight(row).min(1.0))).collect();
+        }
+        let weight: f64 = equal.iter().map(|&(_, row)| weight(row)).sum();
+        vec![(equal[0].1, weight.min(1.0))]
+    };
+    let mut distinct: Vec<(u32, f64)> = all.chunk_by(|(one, _), (other, _)| one == other).flat_map(of_equal).collect();
     distinct.sort_unstable_by_key(|(row, _)| *row);
     Ok(distinct.into_iter().unzip())
 }

@@ -15,14 +15,21 @@ use crate::simd::Scalar;
 
 /// Maximum fraction of the variance of such a column that others leave.
 const LEFT: f64 = 0.05;
-/// Maximum distance of a row from the affine function, in steps: rounding, and errors of the slopes.
-const WITHIN: f64 = 0.625;
+/// Maximum distance of a row from the affine function, in steps: that of rounding, and errors of the slopes.
+const ROUNDING: f64 = 0.5;
+const ERRORS: f64 = 0.125;
+/// The same if the other columns were rounded from the same measurements.
+const WITHIN: f64 = 1.0;
 /// Minimum number of distinct rows for each column: with fewer, the slopes follow the rows.
 const ROWS_PER_COLUMN: usize = 4;
 /// A column matters for another one if one standard deviation of it changes that one by this many steps.
 const MATTERS: f64 = 0.1;
-/// Maximum share of pairs of rows that agree in the columns that matter, but not in the one that follows from them.
-const UNEQUAL: f64 = 0.1;
+/// Maximum share of rows that differ from most of those that agree with them in the columns that matter: if there is
+/// no function but rounding, and if both columns were rounded from one measurement. Then rows differ only near the ends
+/// of cells, so this share of the rows of large groups is in groups without differences.
+const UNEQUAL: (f64, f64) = (0.02, 0.15);
+const IN_PURE: f64 = 0.3;
+const LARGE_GROUP: usize = 30;
 
 /// Columns that vary as one, of which some may follow from others.
 pub(super) struct Correlated {
@@ -115,7 +122,8 @@ impl<F: Scalar> RoundedColumns<'_, F> {
         for place in places {
             let left = precision[place * (d + 1)].recip();
             let step = steps[place];
-            if left > LEFT || left.sqrt() * spread(place) > WITHIN * step {
+            // Columns of a few values are flags and codes.
+            if left > LEFT || step > spread(place) || left.sqrt() * spread(place) > WITHIN * step {
                 continue;
             }
             rounded.push((columns[place], step));
@@ -162,7 +170,10 @@ impl<F: Scalar> RoundedColumns<'_, F> {
             let middle = if about_zero { 0.0 } else { 0.5 * (least + most) };
             let at_centre: f64 = one.slopes.iter().zip(&centre).map(|(slope, value)| slope * value).sum();
             one.intercept = centre[one.column] + middle - at_centre;
-            if (most - middle).max(middle - least) <= WITHIN * one.step {
+            let others = one.slopes.iter().enumerate().filter(|(_, slope)| **slope != 0.0);
+            let steps: f64 = others.map(|(column, slope)| slope.abs() * self.rounding(column)).sum();
+            let within = (ROUNDING * (1.0 + steps / one.step) + ERRORS).min(WITHIN);
+            if (most - middle).max(middle - least) <= within * one.step {
                 functions.push(one);
             }
         }
@@ -177,8 +188,16 @@ impl<F: Scalar> RoundedColumns<'_, F> {
         gaps.fold(f64::INFINITY, f64::min)
     }
 
-    /// Whether rows of the sample that agree in the columns that matter for one agree in that one, too. Columns that
-    /// start and end within a step of each other do not.
+    /// The step of a column whose values repeat; 0 if it is not rounded.
+    fn rounding(&self, column: usize) -> f64 {
+        let mut values: Vec<f64> = self.sample.iter().map(|row| row[column]).collect();
+        values.sort_unstable_by(f64::total_cmp);
+        values.dedup();
+        if 2 * values.len() < self.sample.len() { self.step(column) } else { 0.0 }
+    }
+
+    /// Whether rows of the sample that agree in the columns that matter for one agree in that one, too, but for
+    /// rounding. Days of which some are one day later do not.
     fn is_function(&self, one: &Rounded) -> bool {
         let matters =
             |&column: &usize| one.slopes[column].abs() * self.data.variance[column].sqrt() > MATTERS * one.step;
@@ -188,12 +207,17 @@ impl<F: Scalar> RoundedColumns<'_, F> {
         let of = |row: &Vec<f64>| columns.iter().map(|&column| row[column]).collect();
         let mut rows: Vec<Vec<f64>> = self.sample.iter().map(of).collect();
         rows.sort_unstable_by(|a, b| a.partial_cmp(b).unwrap_or(Ordering::Equal));
-        let agree = rows.windows(2).filter(|pair| pair[0][..n_others] == pair[1][..n_others]);
-        let (mut n, mut unequal) = (0.0, 0.0);
-        for pair in agree {
-            n += 1.0;
-            unequal += f64::from(u8::from(pair[0][n_others] != pair[1][n_others]));
+        let (mut n, mut unequal, mut in_large, mut in_pure) = (0, 0, 0, 0);
+        for group in rows.chunk_by(|a, b| a[..n_others] == b[..n_others]).filter(|group| group.len() > 1) {
+            let commonest = group.chunk_by(|a, b| a == b).map(<[_]>::len).max().unwrap_or(0);
+            n += group.len();
+            unequal += group.len() - commonest;
+            if group.len() >= LARGE_GROUP {
+                in_large += group.len();
+                in_pure += if commonest == group.len() { group.len() } else { 0 };
+            }
         }
-        unequal <= UNEQUAL * n
+        let share = unequal as f64 / n.max(1) as f64;
+        share <= UNEQUAL.0 || (share <= UNEQUAL.1 && in_large > 0 && in_pure as f64 >= IN_PURE * in_large as f64)
     }
 }

@@ -145,6 +145,12 @@ def converted(kind: str, clusters: int, n: int, seed: int) -> tuple[Array, NDArr
     elif kind == "Celsius":
         first = values.round()
         second = ((first - 32.0) / 1.8).round(1)
+    elif kind == "both":
+        first = values.round()
+        second = (values / 2.54).round()
+    elif kind == "centimetres":
+        first = (values / 4.0).round()
+        second = (2.54 * first).round()
     elif kind == "inches":
         first = values.round()
         second = (first / 2.54).round()
@@ -154,7 +160,7 @@ def converted(kind: str, clusters: int, n: int, seed: int) -> tuple[Array, NDArr
     return np.column_stack([first, second]), labels
 
 
-@pytest.mark.parametrize("kind", ["Fahrenheit", "Celsius", "inches", "pounds"])
+@pytest.mark.parametrize("kind", ["Fahrenheit", "Celsius", "inches", "centimetres", "both", "pounds"])
 @pytest.mark.parametrize(("clusters", "n"), [(1, 4000), (3, 1500)])
 def test_columns_computed_and_rounded_are_left_out(kind: str, clusters: int, n: int) -> None:
     rows, labels = converted(kind, clusters, n, seed=n)

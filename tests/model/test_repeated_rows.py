@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.metrics import adjusted_rand_score
 
 import stickbreak as sb
@@ -293,3 +294,63 @@ def test_callbacks_see_one_start_and_are_not_asked_again() -> None:
     assert stopped.stop_reason is sb.StopReason.CALLBACK
     assert seen == [0, 1]
     assert stopped.counts.sum() == pytest.approx(300)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize(("share", "error"), [(0.01, 1.0), (0.02, 30.0), (0.05, 7.0)])
+def test_a_column_with_typing_errors_is_no_copy_of_rows(seed: int, share: float, error: float) -> None:
+    """Whole numbers beside themselves, some wrong: rows that agree in one column agree in the other."""
+    rng = np.random.default_rng(seed)
+    labels = np.arange(1500) % 3
+    values = rng.normal(20.0 + 40.0 * labels, 4.0).round()
+    wrong = rng.random(1500) < share
+    rows = np.column_stack([values, values + error * wrong])
+    fit = fitted(rows)
+    assert fit.search_rows is None
+    assert adjusted_rand_score(labels[~wrong], fit.predict(rows)[~wrong]) > 0.98
+
+
+@pytest.mark.parametrize("decimals", [0, 2, 4, 6])
+@pytest.mark.parametrize("times", [2, 3, 10])
+def test_a_repeated_table_has_the_labels_of_the_table(decimals: int, times: int) -> None:
+    """Also where rows are equal by chance, or where one column on a lattice tells all rows apart."""
+    rows, _ = clusters(3, 160, 3)
+    rows = (rows * (4.0 if decimals == 0 else 1.0)).round(decimals)
+    once = fitted(rows)
+    for table in (np.repeat(rows, times, axis=0), np.tile(rows, (times, 1))):
+        fit = fitted(table)
+        assert fit.search_rows == 160
+        np.testing.assert_array_equal(fit.predict(rows), once.predict(rows))
+
+
+def test_a_column_of_its_own_on_a_fine_lattice_is_copied_or_not() -> None:
+    rng = np.random.default_rng(2)
+    values = rng.normal(np.array([0.0, 9.0])[np.arange(600) % 2], 1.0).round(4)[:, None]
+    drawn = values[rng.integers(0, 600, size=900)]
+    fit = fitted(drawn)
+    assert fit.search_rows == len(np.unique(drawn))
+    assert fit.n_occupied == 2
+    assert fitted(values.round(1)).search_rows is None
+
+
+@pytest.mark.parametrize("weights", ["equal", "survey"])
+def test_weights_of_codes(weights: str) -> None:
+    """Whole weights of rows that repeat are no numbers of people if they are equal or large."""
+    rng = np.random.default_rng(5)
+    labels = rng.integers(3, size=500)
+    shifted = (labels[:, None] + np.arange(8)) % 4
+    codes = np.where(rng.random((500, 8)) < 0.85, shifted, rng.integers(4, size=(500, 8)))
+    found = {"equal": np.full(500, 10.0), "survey": rng.gamma(2.0, 900.0, size=500).round()}[weights]
+    fit = fitted(codes, sb.Categorical(), sample_weight=found)
+    plain = fitted(codes, sb.Categorical())
+    assert fit.n_occupied == plain.n_occupied
+    assert adjusted_rand_score(labels, fit.predict(codes)) > 0.95
+    repeated = fitted(np.repeat(codes, 4, axis=0), sb.Categorical())
+    np.testing.assert_array_equal(repeated.predict(codes), plain.predict(codes))
+
+
+def test_sparse_tables_have_an_advice() -> None:
+    counts = np.random.default_rng(1).poisson(2.0, size=(60, 6))
+    for rows, weights, kind in ((np.repeat(counts, 3, axis=0), None, "copies"), (counts, np.full(60, 9.0), "weights")):
+        fit = fitted(sparse.csr_array(rows), sb.Poisson(), n_components=2, sample_weight=weights)
+        assert kind in kinds(fit)

@@ -63,7 +63,7 @@ def _of_rows(state: FitState, sample: NDArray[Any] | None) -> Iterator[Advice]:
         text = f"{about}{n - distinct:,} of {n:,} rows are copies of others, more than chance explains"
         if state.searched is not None:
             text += (
-                f"; components were sought in the {int(state.searched[0]):,} distinct rows, then all rows were fitted"
+                f"; components were sought in {int(state.searched[0]):,} rows without them, then all rows were fitted"
             )
             yield Advice(text, kind="copies", suggestions=("each row once, if copies tell nothing",))
         else:
