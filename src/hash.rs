@@ -19,6 +19,13 @@ pub fn of_numbers<'a>(before: u64, numbers: impl IntoIterator<Item = &'a f64>) -
     fingerprint(before, numbers.into_iter().map(|number| number.to_bits()))
 }
 
+/// Mixes the bits of a fingerprint, so that its values are as if drawn uniformly (the finaliser of `MurmurHash3`).
+pub fn mixed(hash: u64) -> u64 {
+    let hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    let hash = (hash ^ (hash >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    hash ^ (hash >> 33)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -23,6 +23,7 @@ mod seen;
 mod selection;
 mod strays;
 mod stream;
+mod telling;
 mod tree;
 mod typical;
 

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::data::resolution::is_lattice;
-use crate::hash::fingerprint;
+use crate::data::telling::{orders, telling};
+use crate::hash::{fingerprint, mixed};
 use crate::real::Real;
 
 /// Number of distinct rows in a sample that are counted with all their copies.
@@ -27,11 +28,6 @@ const COMMON: f64 = 0.25;
 /// One column has codes, not measurements, if it has at most this many values, each in this many rows on average.
 const FEW: usize = 60;
 const ROWS_OF_A_CODE: f64 = 5.0;
-/// A column nearly follows from another one if this share of the rows has the commonest of its values beside a value of
-/// that one.
-const NEARLY: f64 = 0.95;
-/// With more columns, rows hardly meet by chance, and pairs of columns are not compared.
-const WIDE: usize = 32;
 /// On a lattice, values up to this many steps apart tell how often values are equal by chance, and a value counts at
 /// most as this many times as common as the middle one.
 const STEPS: usize = 10;
@@ -128,13 +124,6 @@ pub fn hash_of_row<F: Real>(row: &[F]) -> u64 {
 /// A hash of the entries of a sparse row that are not zero, in the order of their columns.
 pub(super) fn hash_of_entries(entries: impl Iterator<Item = (u64, f64)>) -> u64 {
     mixed(fingerprint(0, entries.flat_map(|(column, value)| [column, value.to_bits()])))
-}
-
-/// Mixes the bits of a fingerprint, so that its values are as if drawn uniformly (the finaliser of `MurmurHash3`).
-fn mixed(hash: u64) -> u64 {
-    let hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
-    let hash = (hash ^ (hash >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
-    hash ^ (hash >> 33)
 }
 
 impl Sketch {
@@ -460,71 +449,6 @@ impl Differing {
     }
 }
 
-/// The columns that each tell all rows apart, those with the rows in the same order or in the opposite one together.
-fn orders(n: usize, columns: &[Vec<u32>]) -> Vec<Vec<usize>> {
-    let mut orders: Vec<Vec<usize>> = Vec::new();
-    let tells_all = |column: &Vec<u32>| column.iter().max().is_some_and(|&most| most as usize + 1 == n);
-    for (column, places) in columns.iter().enumerate().filter(|(_, places)| tells_all(places)) {
-        let is_same = |order: &&mut Vec<usize>| {
-            let pairs = || columns[order[0]].iter().zip(places);
-            pairs().all(|(a, b)| a == b) || pairs().all(|(a, b)| (a + b) as usize + 1 == n)
-        };
-        match orders.iter_mut().find(is_same) {
-            Some(order) => order.push(column),
-            None => orders.push(vec![column]),
-        }
-    }
-    orders
-}
-
-/// The columns that are left when those are left out, one after the other, without which all rows still differ:
-/// constant columns, copies, and columns that follow from others. Then those that nearly follow from another one, such
-/// as a copy with some errors. Those with the fewest values go first.
-fn telling(n: usize, columns: &[Vec<u32>], multiplicities: &[f64]) -> Vec<usize> {
-    let n_values = |column: &Vec<u32>| column.iter().max().copied();
-    let mut order: Vec<usize> = (0..columns.len()).collect();
-    order.sort_by_key(|&column| n_values(&columns[column]));
-    let part = |column: usize, row: usize| mixed((column as u64) << 32 | u64::from(columns[column][row]));
-    let mut hashes: Vec<u64> =
-        (0..n).map(|row| (0..columns.len()).fold(0_u64, |sum, column| sum.wrapping_add(part(column, row)))).collect();
-    let mut kept = vec![true; columns.len()];
-    for &column in &order {
-        if kept.iter().filter(|kept| **kept).count() == 1 {
-            break;
-        }
-        let without: Vec<u64> = (0..n).map(|row| hashes[row].wrapping_sub(part(column, row))).collect();
-        let mut sorted = without.clone();
-        sorted.sort_unstable();
-        sorted.dedup();
-        if sorted.len() == n {
-            (hashes, kept[column]) = (without, false);
-        }
-    }
-    let is_wide = kept.iter().filter(|kept| **kept).count() > WIDE;
-    for &column in order.iter().filter(|_| !is_wide) {
-        let others: Vec<usize> = (0..columns.len()).filter(|&other| other != column && kept[other]).collect();
-        if kept[column] && others.iter().any(|&other| nearly_follows(&columns[column], &columns[other], multiplicities))
-        {
-            kept[column] = false;
-        }
-    }
-    (0..columns.len()).filter(|&column| kept[column]).collect()
-}
-
-/// Whether nearly all rows have the commonest value of a column beside their value of another one.
-fn nearly_follows(column: &[u32], other: &[u32], multiplicities: &[f64]) -> bool {
-    let mut masses: BTreeMap<(u32, u32), f64> = BTreeMap::new();
-    for ((&place, &beside), m) in column.iter().zip(other).zip(multiplicities) {
-        *masses.entry((beside, place)).or_default() += m;
-    }
-    let mut commonest: BTreeMap<u32, f64> = BTreeMap::new();
-    for ((beside, _), mass) in masses {
-        let most = commonest.entry(beside).or_default();
-        *most = most.max(mass);
-    }
-    commonest.values().sum::<f64>() >= NEARLY * multiplicities.iter().sum::<f64>()
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -554,8 +478,6 @@ mod tests {
 
     #[test]
     fn columns_in_one_order_are_one() {
-        let columns = [vec![0, 2, 1], vec![2, 0, 1], vec![1, 0, 2], vec![0, 0, 1]];
-        assert_eq!(orders(3, &columns), [vec![0, 1], vec![2]]);
         // Tenths of a degree Celsius are on no lattice of their smallest gap, but repeat as degrees Fahrenheit do.
         let of = |n: usize, to: fn(f64) -> f64| -> Vec<Vec<f64>> {
             (0..n).map(|row| (row % 97) as f64).map(|whole| vec![to(whole), whole, (whole + 9.0).sqrt()]).collect()

@@ -99,6 +99,11 @@ fn share_of_rounding<F: Real>() -> f64 {
 /// Whether ascending values, of which missing ones do not count, are on a lattice: nearly all gaps are multiples of the
 /// smallest one, or of a part of it. Tenths of a degree Celsius are, of whole degrees Fahrenheit.
 pub(super) fn is_lattice(values: &[f64]) -> bool {
+    parts_of_gap(values).is_some()
+}
+
+/// The number of steps of a lattice in its smallest gap.
+fn parts_of_gap(values: &[f64]) -> Option<u8> {
     let values: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
     let gaps = || values.windows(2).map(|pair| pair[1] - pair[0]);
     let least = gaps().fold(f64::INFINITY, f64::min);
@@ -112,7 +117,7 @@ pub(super) fn is_lattice(values: &[f64]) -> bool {
         (parts * times - (parts * times).round()).abs() <= allowed.min(OFF_LATTICE.0)
     };
     let asked = ON_LATTICE * values.len().saturating_sub(1) as f64;
-    (1..=PARTS).any(|parts| gaps().filter(|&gap| is_multiple(gap, parts.into())).count() as f64 >= asked)
+    (1..=PARTS).find(|&parts| gaps().filter(|&gap| is_multiple(gap, parts.into())).count() as f64 >= asked)
 }
 
 impl Values {
@@ -193,9 +198,11 @@ impl Values {
         }
         let least = self.distinct.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::INFINITY, f64::min);
         let step = is_lattice.then_some(least);
+        // Gaps that are not multiples of the smallest one are those of values that were computed and rounded.
+        let has_holes = is_lattice && parts_of_gap(&self.distinct) == Some(1);
         let spread = self.spread(mass);
         let cells: Vec<f64> = (0..self.distinct.len())
-            .map(|place| self.cell(place, scale, step, spread).min(spread.max(least)))
+            .map(|place| self.cell(place, scale, step, spread, has_holes).min(spread.max(least)))
             .collect();
         if cells.iter().all(|&cell| cell == cells[0]) {
             return cells[0];
@@ -212,9 +219,10 @@ impl Values {
     }
 
     /// The cell of a value: half of the way to the nearest values on both sides that are not clearly less than half as
-    /// common, of which the farther one counts as at most twice as far as the nearer one. It is the
+    /// common, of which the farther one counts as at most twice as far as the nearer one, and as far where the column
+    /// has all gaps on a lattice, which may have holes. It is the
     /// step of the lattice for values of few rows, and for those that are far more common than all others.
-    fn cell(&self, place: usize, scale: f64, step: Option<f64>, spread: f64) -> f64 {
+    fn cell(&self, place: usize, scale: f64, step: Option<f64>, spread: f64, has_holes: bool) -> f64 {
         let count = scale * self.masses[place];
         if count < LEAST_ROWS {
             return step.unwrap_or(0.0);
@@ -227,7 +235,10 @@ impl Values {
         let above = above.map(|other| self.distinct[other] - self.distinct[place]);
         let near = below.into_iter().chain(above).fold(f64::INFINITY, f64::min);
         let far = below.into_iter().chain(above).fold(0.0, f64::max);
-        if near <= spread { 0.5 * (near + far.min(2.0 * near)) } else { step.unwrap_or(near) }
+        if near > spread {
+            return step.unwrap_or(near);
+        }
+        if has_holes { near } else { 0.5 * (near + far.min(2.0 * near)) }
     }
 }
 

@@ -1,0 +1,105 @@
+//! The columns that tell rows apart.
+
+use std::collections::BTreeMap;
+
+use crate::hash::mixed;
+
+/// A column nearly follows from another one if this share of the rows has the commonest of its values beside a value of
+/// that one, and if this part of the rows that have not the commonest value of all is left at most.
+const NEARLY: f64 = 0.95;
+const EXPLAINED: f64 = 0.25;
+/// With more columns, rows hardly meet by chance, and pairs of columns are not compared.
+const WIDE: usize = 32;
+
+/// The columns that each tell all rows apart, those with the rows in the same order or in the opposite one together.
+pub(super) fn orders(n: usize, columns: &[Vec<u32>]) -> Vec<Vec<usize>> {
+    let mut orders: Vec<Vec<usize>> = Vec::new();
+    let tells_all = |column: &Vec<u32>| column.iter().max().is_some_and(|&most| most as usize + 1 == n);
+    for (column, places) in columns.iter().enumerate().filter(|(_, places)| tells_all(places)) {
+        let is_same = |order: &&mut Vec<usize>| {
+            let pairs = || columns[order[0]].iter().zip(places);
+            pairs().all(|(a, b)| a == b) || pairs().all(|(a, b)| (a + b) as usize + 1 == n)
+        };
+        match orders.iter_mut().find(is_same) {
+            Some(order) => order.push(column),
+            None => orders.push(vec![column]),
+        }
+    }
+    orders
+}
+
+/// The columns that are left when those are left out, one after the other, without which all rows still differ:
+/// constant columns, copies, and columns that follow from others. Then those that nearly follow from another one, such
+/// as a copy with some errors. Those with the fewest values go first.
+pub(super) fn telling(n: usize, columns: &[Vec<u32>], multiplicities: &[f64]) -> Vec<usize> {
+    let n_values = |column: &Vec<u32>| column.iter().max().copied();
+    let mut order: Vec<usize> = (0..columns.len()).collect();
+    order.sort_by_key(|&column| n_values(&columns[column]));
+    let part = |column: usize, row: usize| mixed((column as u64) << 32 | u64::from(columns[column][row]));
+    let mut hashes: Vec<u64> =
+        (0..n).map(|row| (0..columns.len()).fold(0_u64, |sum, column| sum.wrapping_add(part(column, row)))).collect();
+    let mut kept = vec![true; columns.len()];
+    for &column in &order {
+        if kept.iter().filter(|kept| **kept).count() == 1 {
+            break;
+        }
+        let without: Vec<u64> = (0..n).map(|row| hashes[row].wrapping_sub(part(column, row))).collect();
+        let mut sorted = without.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        if sorted.len() == n {
+            (hashes, kept[column]) = (without, false);
+        }
+    }
+    let is_wide = kept.iter().filter(|kept| **kept).count() > WIDE;
+    for &column in order.iter().filter(|_| !is_wide) {
+        let others: Vec<usize> = (0..columns.len()).filter(|&other| other != column && kept[other]).collect();
+        if kept[column] && others.iter().any(|&other| nearly_follows(&columns[column], &columns[other], multiplicities))
+        {
+            kept[column] = false;
+        }
+    }
+    (0..columns.len()).filter(|&column| kept[column]).collect()
+}
+
+/// Whether nearly all rows have the commonest value of a column beside their value of another one, which most values
+/// are not alone.
+fn nearly_follows(column: &[u32], other: &[u32], multiplicities: &[f64]) -> bool {
+    let mut masses: BTreeMap<(u32, u32), f64> = BTreeMap::new();
+    let mut alone: BTreeMap<u32, f64> = BTreeMap::new();
+    for ((&place, &beside), m) in column.iter().zip(other).zip(multiplicities) {
+        *masses.entry((beside, place)).or_default() += m;
+        *alone.entry(place).or_default() += m;
+    }
+    let mut commonest: BTreeMap<u32, f64> = BTreeMap::new();
+    for ((beside, _), mass) in masses {
+        let most = commonest.entry(beside).or_default();
+        *most = most.max(mass);
+    }
+    let all: f64 = multiplicities.iter().sum();
+    let unexplained = all - commonest.values().sum::<f64>();
+    let of_itself = all - alone.into_values().fold(0.0, f64::max);
+    unexplained <= (1.0 - NEARLY) * all && unexplained <= EXPLAINED * of_itself
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_in_one_order_are_one() {
+        let columns = [vec![0, 2, 1], vec![2, 0, 1], vec![1, 0, 2], vec![0, 0, 1]];
+        assert_eq!(orders(3, &columns), [vec![0, 1], vec![2]]);
+    }
+
+    #[test]
+    fn a_column_with_some_errors_follows_and_a_rare_flag_does_not() {
+        let column: Vec<u32> = (0..200).map(|row| row % 40).collect();
+        let wrong: Vec<u32> =
+            column.iter().zip(0..).map(|(place, row)| if row % 50 == 7 { 0 } else { *place }).collect();
+        let flag = |rest: u32| (0..200).map(|row| u32::from(row % 50 == rest)).collect::<Vec<u32>>();
+        let ones = [1.0; 200];
+        assert!(nearly_follows(&wrong, &column, &ones) && nearly_follows(&column, &wrong, &ones[..]));
+        assert!(!nearly_follows(&flag(3), &flag(4), &ones));
+    }
+}
