@@ -2,8 +2,17 @@
 
 from typing import Any
 
+from stickbreak.terminal import plain
 
-class StickbreakError(Exception):
+
+class _Message:
+    """A part of all errors and warnings: what they say is safe to show, whatever words of files it quotes."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(plain(each, breaks=True) if isinstance(each, str) else each for each in args))
+
+
+class StickbreakError(_Message, Exception):
     """Base of all errors that stickbreak raises itself."""
 
 
@@ -28,9 +37,9 @@ class _ArgumentError(StickbreakError):
         self, message: str, *, argument: str | None = None, found: str | None = None, allowed: str | None = None
     ) -> None:
         super().__init__(message)
-        self.argument = argument
-        self.found = found
-        self.allowed = allowed
+        self.argument = _plain(argument)
+        self.found = _plain(found)
+        self.allowed = _plain(allowed)
 
 
 class InvalidArgument(_ArgumentError, ValueError):
@@ -49,6 +58,10 @@ class InvalidArgument(_ArgumentError, ValueError):
 
 class InvalidType(_ArgumentError, TypeError):
     """An argument has a type that is not allowed; see `argument`, `found` and `allowed`."""
+
+
+def _plain(text: str | None) -> str | None:
+    return plain(text, breaks=True) if isinstance(text, str) else text
 
 
 def _no_words(argument: str, value: object, allowed: str) -> InvalidType:
@@ -110,7 +123,7 @@ class NumericalError(StickbreakError):
         self.trace: Any = None
 
 
-class Advice(UserWarning):
+class Advice(_Message, UserWarning):
     """A probable mistake about a fit, and what to try. `Fit.advice` returns all advice.
 
     Advice of the classes `ConvergenceWarning`, `SparsityWarning` and `SupportWarning` is also given as a warning at the
@@ -145,12 +158,13 @@ class Advice(UserWarning):
         for argument, value in (("text", text), ("kind", kind)):
             if not isinstance(value, str):
                 raise _no_words(argument, value, "a string")
+        text, suggestions = plain(text, breaks=True), tuple(plain(each, breaks=True) for each in suggestions)
         *others, last = ("", *suggestions)
         tried = f"{', '.join(others[1:])} or {last}" if others[1:] else last
         super().__init__(f"{text}; try {tried}" if suggestions else text)
         self.text = text
-        self.kind = kind or self.kind
-        self.suggestions = tuple(suggestions)
+        self.kind = plain(kind or self.kind)
+        self.suggestions = suggestions
 
 
 class ConvergenceWarning(Advice):
@@ -194,7 +208,7 @@ class BiasWarning(Advice):
     kind = "bias"
 
 
-class ConversionWarning(UserWarning):
+class ConversionWarning(_Message, UserWarning):
     """Data are copied because the core reads only float32 and float64.
 
     Given once for each kind of conversion, unless you change the filters of `warnings`. Silence it there.
@@ -207,7 +221,7 @@ class ConversionWarning(UserWarning):
     """
 
 
-class EmptyRowsWarning(UserWarning):
+class EmptyRowsWarning(_Message, UserWarning):
     """A fit with ``missing="marginalize"`` leaves out rows without any value, which say nothing of the components.
 
     Examples
@@ -218,7 +232,7 @@ class EmptyRowsWarning(UserWarning):
     """
 
 
-class StepSizeWarning(UserWarning):
+class StepSizeWarning(_Message, UserWarning):
     """The step sizes of `Stochastic` do not guarantee convergence.
 
     Examples
@@ -257,7 +271,7 @@ class SparsityWarning(Advice):
     kind = "sparsity"
 
 
-class UnseenWordsWarning(UserWarning):
+class UnseenWordsWarning(_Message, UserWarning):
     """Documents contain words that occur in no document of the fit; they are left out.
 
     Examples

@@ -264,3 +264,54 @@ def test_a_fit_of_one_column_of_numbers_has_no_plane() -> None:
     fit = sb.fit(sb.Mixture(likelihood=sb.columns_for(data, verbose=False)), data, n_components=2)
     with pytest.raises(sb.NotSupported, match="'town' of categories"):
         sb.plot.clusters(fit, data)
+
+
+DOLLARS = ("$x_{$", "price in $", "$\\frac{$", "\\$a$ and \\b")
+
+
+@pytest.mark.parametrize("first", DOLLARS)
+def test_dollars_in_names_are_no_formulas(first: str) -> None:
+    rng = np.random.default_rng(0)
+    kind = np.arange(60) % 2
+    words = np.array(["$\\frac{$", "$"])
+    table = pd.DataFrame({first: rng.normal(9.0 * kind), "$_{": rng.normal(size=60), "w": words[kind]})
+    table["f"] = words[rng.permutation(kind)]
+    parts = {(first, "$_{"): sb.Gaussian(), "w": sb.Categorical(), "f": sb.Bernoulli()}
+    fit = sb.fit(sb.Mixture(sb.Columns(parts)), table, sb.Full(max_passes=3, tol=0), n_components=2)
+    pictures = {
+        "clusters": sb.plot.clusters(fit, table, columns=[0, 1]),
+        "density": sb.plot.density(fit, 0),
+        "card": sb.plot.card(fit, 0),
+        "profiles": sb.plot.profiles(fit),
+        "means": sb.plot.means(fit, 0),
+        "means of flags": sb.plot.means(fit, "f"),
+    }
+    for name, drawn in pictures.items():
+        drawn.figure.canvas.draw()
+        labels = [drawn.xaxis.label, drawn.yaxis.label, *drawn.get_xticklabels(), *drawn.get_yticklabels()]
+        for label in labels:
+            shown, is_formula = label._preprocess_math(label.get_text())
+            assert not is_formula, (name, shown)
+    label = pictures["density"].xaxis.label
+    assert label._preprocess_math(label.get_text())[0] == first
+
+
+def test_dollars_in_words_of_topics_and_in_columns_of_a_trace() -> None:
+    counts = np.random.default_rng(0).poisson(2.0, size=(20, 3))
+    topics = sb.fit(sb.TopicModel(sb.LatentDirichlet(2)), counts, sb.Full(max_passes=2, tol=0))
+    for words in (DOLLARS[:3], DOLLARS[1:]):
+        sb.plot.topics(topics, words).figure.canvas.draw()
+        sb.plot.topic(topics, 0, words).figure.canvas.draw()
+    table = pd.DataFrame({DOLLARS[0]: counts[:, 0] + np.random.default_rng(1).normal(size=20)})
+    trace = sb.sample(sb.Mixture(sb.Gaussian()), table, draws=5, warmup=0, chains=1)
+    drawn = sb.plot.density(trace, 0)
+    drawn.figure.canvas.draw()
+    assert drawn.get_xlabel() == DOLLARS[0].replace("$", r"\$")
+
+
+def test_messages_of_pictures_name_columns_as_they_are() -> None:
+    table = pd.DataFrame({"$a": ["x", "y"] * 20, "b": np.arange(40.0)})
+    columns = sb.Columns({"$a": sb.Categorical(), "b": sb.Gaussian()})
+    fit = sb.fit(sb.Mixture(columns), table, sb.Full(max_passes=2, tol=0), n_components=1)
+    with pytest.raises(sb.NotSupported, match=r"the column '\$a'"):
+        sb.plot.density(fit, "$a")

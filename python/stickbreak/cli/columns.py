@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from stickbreak import checks
+from stickbreak.cli.output import say
 from stickbreak.cli.program import rows_of
 from stickbreak.cli.specifications import Kind, kebab, made, owners_of
 from stickbreak.errors import InvalidArgument, StickbreakError
@@ -117,8 +118,9 @@ class Chosen:
         if not quiet:
             if not self._is_auto:
                 said = f"stickbreak: {path} has columns that are no numbers, so the likelihood is auto:"
-                click.echo(said, err=True)
-            click.echo(table_of(choices, parts), err=True)
+                say(said, err=True)
+            for line in table_of(choices, parts).splitlines():
+                say(line, err=True)
         return blocks_of(choices, parts)
 
     def _columns(self, table: datafiles.DataFile) -> Columns:

@@ -23,7 +23,7 @@ from stickbreak.cli.options import (
     threads_option,
     weight_options,
 )
-from stickbreak.cli.output import check_model_place, check_place, print_facts, print_json
+from stickbreak.cli.output import check_model_place, check_place, print_facts, print_json, say
 from stickbreak.cli.program import Command, ExitCode, rows_of
 from stickbreak.cli.specifications import Kind, SomeOf, check_used, kebab, made, owners_of, parameter_options
 from stickbreak.cli.summary import described, facts
@@ -254,7 +254,7 @@ def fit(
     elif not quiet:
         print_facts([*facts(result, _options()), ("model file", out)])
     if result.stop_reason is sb.StopReason.INTERRUPTED:
-        click.echo(f"stickbreak: interrupted; the last complete state is in {out}", err=True)
+        say(f"stickbreak: interrupted; the last complete state is in {out}", err=True)
         return ExitCode.INTERRUPTED
     return ExitCode.OK
 

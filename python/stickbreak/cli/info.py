@@ -4,7 +4,7 @@ import click
 
 from stickbreak.cli.fit import fit as fit_command
 from stickbreak.cli.options import json_option, load_fit, model_argument
-from stickbreak.cli.output import print_facts, print_json
+from stickbreak.cli.output import print_facts, print_json, say
 from stickbreak.cli.program import Command
 from stickbreak.cli.summary import described, described_topics, facts, facts_of_topics, lines_of_topics
 from stickbreak.result.loading import load
@@ -31,7 +31,7 @@ def info(model: str, as_json: bool) -> None:
         else:
             print_facts(facts_of_topics(found))
             for line in lines_of_topics(found):
-                click.echo(line)
+                say(line)
         return
     fit = load_fit(model)
     if as_json:

@@ -25,6 +25,7 @@ from stickbreak.cli.output import (
     check_table_place,
     print_facts,
     print_json,
+    say,
     write_table,
 )
 from stickbreak.cli.program import Command, ExitCode, rows_of
@@ -189,7 +190,7 @@ def mcmc(
         estimated = () if estimate is None else (("labels", f"{estimate.n_clusters} clusters in {labels}"),)
         print_facts([*_facts(trace), *estimated, ("trace file", out)])
     if max_seconds is None and trace.log_joint.shape[1] < draws:
-        click.echo(f"stickbreak: interrupted; the draws so far are in {out}", err=True)
+        say(f"stickbreak: interrupted; the draws so far are in {out}", err=True)
         return ExitCode.INTERRUPTED
     return ExitCode.OK
 

@@ -22,6 +22,7 @@ from stickbreak.io.datafiles import arrow_text
 from stickbreak.io.datafiles.parquet import write_parquet
 from stickbreak.io.datafiles.sources import STDIN
 from stickbreak.io.files import is_own, replacing
+from stickbreak.terminal import plain
 
 _ROWS_AT_A_TIME = 65_536
 # Smaller tables are written faster than PyArrow is imported.
@@ -34,6 +35,11 @@ class OutputError(StickbreakError):
     """A table cannot be written to its file after all."""
 
 
+def say(line: str, *, err: bool = False) -> None:
+    """Print a line for people, on stderr if `err`; words of files in it cannot steer the terminal."""
+    click.echo(plain(line), err=err)
+
+
 def print_json(value: Any) -> None:
     """Print one JSON object on a line of its own."""
     click.echo(_json(value))
@@ -44,7 +50,7 @@ def print_facts(facts: Iterable[tuple[str, str]]) -> None:
     lines = list(facts)
     width = max(len(name) for name, _ in lines)
     for name, value in lines:
-        click.echo(f"{name:<{width}}  {value}")
+        say(f"{name:<{width}}  {value}")
 
 
 def check_place(
@@ -186,7 +192,8 @@ def give_table(
     elif as_json:
         print_json({**(kept or {}), key: values})
     else:
-        _write_rows(sys.stdout, names, values, kept or {})
+        show = _shown if sys.stdout.isatty() else _as_it_is
+        _write_rows(sys.stdout, names, values, kept or {}, show)
 
 
 def _write_csv(path: Path, names: Sequence[str], values: NDArray[Any], _: str, kept: Kept) -> None:
@@ -222,10 +229,25 @@ _WRITERS: dict[str, Callable[[Path, Sequence[str], NDArray[Any], str, Kept], Non
 }
 
 
-def _write_rows(file: IO[str], names: Sequence[str], values: NDArray[Any], kept: Kept) -> None:
+def _as_it_is(values: list[Any]) -> list[Any]:
+    return values
+
+
+def _shown(values: list[Any]) -> list[Any]:
+    """Return values as a terminal may have them; files and pipes get the words themselves."""
+    return [plain(value) if isinstance(value, str) else value for value in values]
+
+
+def _write_rows(
+    file: IO[str],
+    names: Sequence[str],
+    values: NDArray[Any],
+    kept: Kept,
+    show: Callable[[list[Any]], list[Any]] = _as_it_is,
+) -> None:
     # The writer gives each float the fewest digits that read back exactly.
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow([*kept, *names])
+    writer.writerow(show([*kept, *names]))
     table = values[:, None] if values.ndim == 1 else values
     for begin in range(0, len(table), _ROWS_AT_A_TIME):
         some = slice(begin, begin + _ROWS_AT_A_TIME)
@@ -234,7 +256,7 @@ def _write_rows(file: IO[str], names: Sequence[str], values: NDArray[Any], kept:
             # Whole numbers need no quotes, and there may be many labels.
             file.write("\n".join(map(str, columns[0])) + "\n")
         else:
-            writer.writerows(zip(*columns, strict=True))
+            writer.writerows(zip(*map(show, columns), strict=True))
 
 
 def _json(value: Any) -> str:

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import click
 
 from stickbreak import checks, interrupts
-from stickbreak.cli.output import print_json
+from stickbreak.cli.output import print_json, say
 from stickbreak.cli.specifications import owners_of
 from stickbreak.cli.wording import in_options
 from stickbreak.errors import ConvergenceWarning, InvalidArgument, InvalidType, NotSupported, StickbreakError
@@ -88,7 +88,8 @@ class Program(click.Group):
             sys.stdout.flush()
             return code or ExitCode.OK
         except click.exceptions.NoArgsIsHelpError as error:
-            click.echo(error.format_message(), err=True)
+            for line in error.format_message().splitlines():
+                say(line, err=True)
             return ExitCode.WRONG_USAGE
         except click.UsageError as error:
             where = f"; see {error.ctx.command_path} --help" if error.ctx else ""
@@ -228,7 +229,7 @@ def rows_of(data: str, weights: str | None = None, *, weight_column: str | None 
 
 def _tell(error: BaseException, message: str, code: ExitCode, wants_json: bool) -> int:
     line = " ".join(message.split())
-    click.echo(f"stickbreak: error: {line}", err=True)
+    say(f"stickbreak: error: {line}", err=True)
     if wants_json:
         cause = error.__cause__ if isinstance(error, _Refused | _Interrupted | click.BadParameter) else None
         said = error if isinstance(error, _Refused) else cause or error
@@ -268,7 +269,7 @@ def _title(parameter: click.Parameter) -> str:
 
 
 def _tell_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    click.echo(f"stickbreak: warning: {' '.join(_in_options(str(message)).split())}", err=True)
+    say(f"stickbreak: warning: {' '.join(_in_options(str(message)).split())}", err=True)
 
 
 def _in_options(text: str) -> str:

@@ -24,6 +24,7 @@ from stickbreak.cli.output import (
     check_table_place,
     print_facts,
     print_json,
+    say,
     write_table,
 )
 from stickbreak.cli.program import Command, ExitCode, rows_of
@@ -179,9 +180,9 @@ def topics(
     elif not quiet:
         print_facts([*facts_of_topics(fit, score), ("model file", out)])
         for line in lines_of_topics(fit, words):
-            click.echo(line)
+            say(line)
     if fit.stop_reason is sb.StopReason.INTERRUPTED:
-        click.echo(f"stickbreak: interrupted; the last complete state is in {out}", err=True)
+        say(f"stickbreak: interrupted; the last complete state is in {out}", err=True)
         return ExitCode.INTERRUPTED
     return ExitCode.OK
 
@@ -197,7 +198,7 @@ def _score(
     if longest(fit._counts(documents, "test")) >= _MIN_WORDS:
         return fit.document_completion(documents, seed=seed, min_words=_MIN_WORDS, threads=threads)
     said = f"{file} has no document of at least {_MIN_WORDS} different words, so none was scored"
-    click.echo(f"stickbreak: warning: {said}", err=True)
+    say(f"stickbreak: warning: {said}", err=True)
     return None
 
 

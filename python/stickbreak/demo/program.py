@@ -10,6 +10,7 @@ import stickbreak as sb
 from stickbreak.demo.figure import draw
 from stickbreak.demo.mixture import Settings, fit_patches, score
 from stickbreak.demo.patches import PHOTOGRAPHS, Patches, load_photograph, patches
+from stickbreak.terminal import plain
 
 MODEL_FILE, FIGURE_FILE = "model.safetensors", "stickbreak.png"
 
@@ -46,9 +47,9 @@ def run(options: Options) -> sb.Fit:
     for name, value in _summary(fit, rows, settings):
         print(f"  {name:<11} {value}", flush=True)
     fit.save(options.out / MODEL_FILE)
-    print(f"  {'model':<11} {options.out / MODEL_FILE}", flush=True)
+    print(f"  {'model':<11} {plain(str(options.out / MODEL_FILE))}", flush=True)
     draw(options.out / FIGURE_FILE, fit, len(rows), photographs[0], fit.predict(parts[0], threads=settings.threads))
-    print(f"  {'figure':<11} {options.out / FIGURE_FILE}")
+    print(f"  {'figure':<11} {plain(str(options.out / FIGURE_FILE))}")
     print(f"  {'time in all':<11} {time.perf_counter() - began:.1f} s", flush=True)
     if options.held_out:
         _print_held_out(parts, settings)

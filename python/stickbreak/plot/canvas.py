@@ -10,6 +10,7 @@ from stickbreak.errors import NotSupported
 from stickbreak.io import names
 from stickbreak.result.fit import Fit
 from stickbreak.result.topic_fit import TopicFit
+from stickbreak.terminal import plain
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -65,9 +66,19 @@ def column(fit: Fit, argument: str, value: object) -> int:
     return names.position(value, argument, fit.column_names, fit._state.dimension)
 
 
-def title(fit: Fit, position: int) -> str:
-    """Return the axis label of a column."""
+def name(fit: Fit, position: int) -> str:
+    """Return the name of a column, for messages."""
     return f"column {position}" if fit.column_names is None else fit.column_names[position]
+
+
+def title(fit: Fit, position: int) -> str:
+    """Return the name of a column as text of a picture."""
+    return text(name(fit, position))
+
+
+def text(word: object) -> str:
+    """Return a word as text of a picture: dollars are dollars, and not the limits of a formula."""
+    return plain(str(word), breaks=True).replace("$", r"\$")
 
 
 def occupied(fit: Fit) -> list[int]:

@@ -54,7 +54,7 @@ def chains(trace: Trace, name: str = "log_joint", *, ax: "Axes | None" = None) -
     for chain, values_of_chain in enumerate(values):
         drawn.plot(values_of_chain, color=canvas.colour(chain), linewidth=0.8, label=f"chain {chain}")
     drawn.set_xlabel("draw")
-    drawn.set_ylabel(f"{name} (nats)" if name == "log_joint" else name)
+    drawn.set_ylabel(f"{name} (nats)" if name == "log_joint" else canvas.text(name))
     drawn.set_title(f"R-hat {trace.rhat(name):.3f}, effective draws {trace.ess(name):.0f}")
     drawn.legend()
     return drawn
@@ -103,7 +103,7 @@ def autocorrelation(
         drawn.plot(of_chain, color=canvas.colour(chain), marker=".", linewidth=0.8, label=f"chain {chain}")
     drawn.axhline(0.0, color="0.6", linewidth=0.8)
     drawn.set_xlabel("lag in draws")
-    drawn.set_ylabel(f"autocorrelation of {name}")
+    drawn.set_ylabel(f"autocorrelation of {canvas.text(name)}")
     canvas.whole_ticks(drawn)
     drawn.legend()
     return drawn
@@ -215,7 +215,7 @@ def density_of_draws(trace: Trace, column: int | str, X: ArrayLike | None, ax: "
         drawn.hist(shown[:, 0], bins="auto", density=True, color=canvas.GREYS[-1], label="rows")
     drawn.fill_between(grid, band.lower, band.upper, color=canvas.colour(0), alpha=0.3, label="90 % of the draws")
     drawn.plot(grid, band.mean, color=canvas.INK, label="mean")
-    drawn.set_xlabel(name)
+    drawn.set_xlabel(canvas.text(name))
     drawn.set_ylabel("density")
     drawn.legend()
     return drawn

@@ -65,7 +65,7 @@ def means(fit: Fit, column: int | str = 0, *, level: float = 0.9, seed: int = 0,
         drawn.errorbar(points[k], height, xerr=error, fmt="o", color=canvas.colour(k), capsize=3)
     canvas.label_lines(drawn, [f"component {k}, {fit.weights[k]:.1%}" for k in shown])
     word = fit._word(place)
-    title = canvas.title(fit, place) + ("" if word is None else f" = {word}")
+    title = canvas.title(fit, place) + ("" if word is None else f" = {canvas.text(word)}")
     drawn.set_xlabel(f"{title}: {_MEANS[name]} with its {level:.0%} interval")
     return drawn
 

@@ -162,7 +162,7 @@ def _real(fit: Fit, places: list[int]) -> list[int]:
     for place in places:
         if quantities.domains(fit)[place] not in _REAL:
             likelihood = type(fit._model.likelihood._part({}, place)[0]).__name__
-            found = f"the column {checks.quote(canvas.title(fit, place))} of {likelihood}"
+            found = f"the column {checks.quote(canvas.name(fit, place))} of {likelihood}"
             raise checks.not_supported("column", found, "it has no density", "a Gaussian column, or plot.card")
     return places
 
@@ -177,7 +177,7 @@ def _values(fit: Fit, X: ArrayLike, columns: list[int]) -> NDArray[Any]:
     values: NDArray[Any] = rows[:, columns]
     values = values[~np.isnan(values).any(axis=1)]
     if not values.size:
-        shown = " and ".join(repr(canvas.title(fit, column)) for column in columns)
+        shown = " and ".join(repr(canvas.name(fit, column)) for column in columns)
         found = f"without a value in {shown}"
         raise checks.invalid_argument("X", found, "rows with a value in the column that is drawn")
     return values

@@ -80,7 +80,7 @@ def quantities(fit: Fit, component: int | None = None) -> list[Quantity]:
         mean, deviation = _overall(fit, means, variances)
         for place, column in enumerate(columns):
             word, numbers = fit._word(column), (means[:, place], variances[:, place] ** 0.5)
-            name = canvas.title(fit, column) + ("" if word is None else f" = {word}")
+            name = canvas.title(fit, column) + ("" if word is None else f" = {canvas.text(word)}")
             both = float(mean[place]), float(deviation[place])
             found.append((column, Quantity(name, _KINDS[part._domain], "probabilities" in own, *numbers, *both)))
     return [each for _, each in sorted(found, key=lambda pair: pair[0])]
@@ -124,7 +124,7 @@ def of_codes(fit: Fit, column: int) -> Exception:
     reason, instead = "codes have no means", "plot.card or plot.profiles"
     if fit.model.likelihood._domain == "codes":
         return checks.not_supported("fit", f"a fit of {type(fit.model.likelihood).__name__}", reason, instead)
-    found = f"the column {checks.quote(canvas.title(fit, column))} of categories"
+    found = f"the column {checks.quote(canvas.name(fit, column))} of categories"
     return checks.not_supported("column", found, reason, f"another column, or {instead}")
 
 
@@ -181,7 +181,7 @@ def _of_levels(fit: Fit, column: int, table: Floats, component: int | None) -> I
     chosen = table[:, np.sort(best)]
     mean, deviation = _overall(fit, chosen, chosen * (1.0 - chosen))
     for place, level in enumerate(np.sort(best).tolist()):
-        name = f"{canvas.title(fit, column)} = {level if levels is None else shown(level, levels)}"
+        name = f"{canvas.title(fit, column)} = {canvas.text(level if levels is None else shown(level, levels))}"
         of_level = chosen[:, place]
         deviations = np.sqrt(of_level * (1.0 - of_level))
         yield Quantity(name, "category", True, of_level, deviations, float(mean[place]), float(deviation[place]))

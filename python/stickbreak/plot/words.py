@@ -63,7 +63,7 @@ def topics(
     shares = fit.counts / fit.counts.sum()
     shown = np.argsort(-shares, kind="stable")[:n_topics].tolist()
     drawn.barh(range(len(shown)), shares[shown], color=[canvas.colour(k) for k in shown])
-    canvas.label_lines(drawn, [f"{k}: {' '.join(map(str, words[k]))}" for k in shown])
+    canvas.label_lines(drawn, [f"{k}: {' '.join(map(canvas.text, words[k]))}" for k in shown])
     drawn.set_xlabel("share of all words")
     return drawn
 
@@ -114,7 +114,7 @@ def topic(
     drawn.barh(range(len(shown)), probabilities[number, shown], color=canvas.colour(number), label="in the topic")
     share = overall[shown] / overall.sum()
     drawn.plot(share, range(len(shown)), "|", color=canvas.INK, markersize=12, label="in all documents")
-    canvas.label_lines(drawn, [str(words[word]) for word in shown])
+    canvas.label_lines(drawn, [canvas.text(words[word]) for word in shown])
     drawn.legend()
     drawn.set_xlabel("probability of the word")
     drawn.set_title(f"topic {number}: {fit.counts[number] / fit.counts.sum():.1%} of all words")

@@ -10,6 +10,7 @@ from stickbreak.io.names import shown
 from stickbreak.result.fitted import Fitted
 from stickbreak.result.history import MoveReport, moves_of
 from stickbreak.result.tables import Tabular
+from stickbreak.terminal import plain
 
 _MOST_ROWS = 10
 _MOST_COLUMNS = 8
@@ -65,7 +66,7 @@ def html(fit: Tabular) -> str:
     if len(names) > _MOST_COLUMNS:
         rows = [[*row, ""] for row in rows]
     lines = [
-        f"<p>{escape(line(fit))}</p>",
+        f"<p>{_escaped(line(fit))}</p>",
         "<table>",
         _row("th", heads),
         *(_component(row, float(fit.weights[k])) for k, row in zip(largest, rows, strict=True)),
@@ -73,9 +74,13 @@ def html(fit: Tabular) -> str:
     ]
     if rest := len(counts) - len(largest):
         lines.append(f"<p>and {rest:,} smaller {'component' if rest == 1 else 'components'}</p>")
-    lines += [f"<p>advice: {escape(str(advice))}</p>" for advice in fit.advice()]
+    lines += [f"<p>advice: {_escaped(str(advice))}</p>" for advice in fit.advice()]
     lines += _moves(fit)
     return "\n".join(["<div>", *lines, "</div>"])
+
+
+def _escaped(text: str) -> str:
+    return escape(plain(text))
 
 
 def _moves(fit: Fitted) -> list[str]:
@@ -104,7 +109,7 @@ def _reasons(report: MoveReport) -> str:
 
 
 def _row(cell: str, texts: list[str]) -> str:
-    return f"<tr>{''.join(f'<{cell}>{escape(text)}</{cell}>' for text in texts)}</tr>"
+    return f"<tr>{''.join(f'<{cell}>{_escaped(text)}</{cell}>' for text in texts)}</tr>"
 
 
 def mean_and_deviation(mean: float, deviation: float) -> str:
@@ -126,7 +131,7 @@ def _number(value: float) -> str:
 
 def _component(row: list[str], weight: float) -> str:
     """Return the line of a component, with a bar for its weight."""
-    number, *others = (f"<td>{escape(text)}</td>" for text in row)
+    number, *others = (f"<td>{_escaped(text)}</td>" for text in row)
     bar = f'<td><meter value="{weight:.4f}"></meter> {_number(weight)}</td>'
     return f"<tr>{number}{bar}{''.join(others)}</tr>"
 

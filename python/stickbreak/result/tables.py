@@ -16,6 +16,7 @@ from stickbreak.model.likelihoods import Likelihood
 from stickbreak.result import by_chunk
 from stickbreak.result.fitted import Fitted
 from stickbreak.shards.pieces import is_collection
+from stickbreak.terminal import plain
 
 _ROUNDING = 1e-9
 # Names of parameters in the table.
@@ -57,9 +58,8 @@ class Tabular(Fitted):
         for column, name in enumerate(titles):
             word = self._word(column)
             for title, values in self._described(column).items():
-                table[f"{title} {name}" + (f" = {word}" if word is not None and title == "probability" else "")] = (
-                    values
-                )
+                of_word = f" = {word}" if word is not None and title == "probability" else ""
+                table[plain(f"{title} {name}{of_word}", breaks=True)] = values
         return as_frame(table, "summary()")
 
     def as_table(self, X: ArrayLike) -> Any:
@@ -169,7 +169,8 @@ class Tabular(Fitted):
         levels = self._levels[column] if self._levels else None
         if levels is None or "code" not in found:
             return found
-        words = np.array([shown(each, levels) for each in found.pop("code").tolist()], dtype=object)
+        named = (shown(each, levels) for each in found.pop("code").tolist())
+        words = np.array([plain(each, breaks=True) if isinstance(each, str) else each for each in named], dtype=object)
         return {"level": words, **found}
 
     def _word(self, column: int) -> Level | None:

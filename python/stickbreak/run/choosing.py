@@ -15,6 +15,7 @@ from stickbreak.model.columns import Columns
 from stickbreak.model.counts import Bernoulli, Categorical, NegativeBinomial
 from stickbreak.model.likelihoods import DiagonalGaussian, Gaussian, Likelihood
 from stickbreak.result import shapes
+from stickbreak.terminal import plain
 
 # What a column is for a model, and "refused" if it is nothing for one.
 Part: TypeAlias = Literal["amount", "count", "flag", "category", "refused"]
@@ -204,7 +205,7 @@ def table_of(choices: Sequence[ColumnChoice], parts: Sequence[Likelihood], *, ma
     """Return the choices as lines of aligned columns."""
     lines = [("column", "holds", "likelihood", "why")]
     for choice, part in zip(choices, parts, strict=True):
-        lines.append((str(choice.column), choice.holds, type(part).__name__, choice.why))
+        lines.append((plain(str(choice.column)), choice.holds, type(part).__name__, choice.why))
     widths = [max(map(len, cells_of)) for cells_of in zip(*lines, strict=True)]
     padded = ("  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)) for line in lines)
     diagonal = [c for c, part in zip(choices, parts, strict=True) if isinstance(part, DiagonalGaussian)]

@@ -6,6 +6,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from stickbreak.terminal import plain
+
 if TYPE_CHECKING:
     from tqdm import tqdm
 
@@ -54,7 +56,7 @@ class Bar:
     def __init__(self, name: str, total: int, layout: str, delay: float) -> None:
         self._total = total
         self._bar: tqdm[Any] | None = _kind()(
-            desc=name,
+            desc=plain(name),
             total=total,
             bar_format=layout,
             delay=delay,
