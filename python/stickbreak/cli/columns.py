@@ -15,6 +15,7 @@ from stickbreak.cli.specifications import Kind, kebab, made, owners_of
 from stickbreak.errors import InvalidArgument, StickbreakError
 from stickbreak.io import datafiles
 from stickbreak.io.cells import MixedRows
+from stickbreak.io.levels import TAKE_LEVELS
 from stickbreak.io.names import shown
 from stickbreak.model.columns import Columns
 from stickbreak.model.likelihoods import Gaussian, Likelihood
@@ -98,8 +99,10 @@ class Chosen:
     @property
     def text(self) -> datafiles.TextColumns | None:
         """Which columns of the data may hold text."""
+        if self._is_auto or self._may_be_auto:
+            return datafiles.TextColumns(others="most")
         if self._blocks is None:
-            return datafiles.TextColumns(others="most") if self._is_auto or self._may_be_auto else None
+            return datafiles.TextColumns(others="some") if self.kind._domain in TAKE_LEVELS else None
         parts = [(key, part) for key, (part, _) in self._blocks.items()]
         never = {name for key, part in parts if part._domain not in ("codes", "binary") for name in _names(key)}
         # Without names of columns these are positions.
@@ -110,7 +113,7 @@ class Chosen:
         """Return the likelihood that follows the data, if it does, and say on stderr which one was chosen."""
         if self._blocks is not None:
             return self._columns(table)
-        if not self._is_auto and not isinstance(table.rows, MixedRows):
+        if not (self._is_auto or (self._may_be_auto and isinstance(table.rows, MixedRows))):
             return None
         with rows_of(path):
             choices = choices_for(table, "data", "leave them out: choose the others by --columns")
@@ -150,7 +153,7 @@ class Chosen:
 
 def of_fit(fit: Fit) -> datafiles.TextColumns | None:
     """Return which columns of the data of a fit hold text."""
-    if not isinstance(fit.model.likelihood, Columns):
+    if fit.model.likelihood._domain not in TAKE_LEVELS:
         return None
     words = {column for column, levels in fit.levels.items() if any(isinstance(level, str) for level in levels)}
     return datafiles.TextColumns(always=frozenset(words))

@@ -19,9 +19,13 @@ _NUMBERS = "biuf"  # NumPy's kinds of real numbers, booleans included
 _WHOLE = ("counts", "binary", "codes", "mixed")
 _TIMES = "mM"  # its kinds of durations and dates
 _ROWS_ALLOWED = "an array or table of real numbers, of shape (n, D)"
+# Arguments that are rows.
+_OF_ROWS = ("data", "X", "X_new")
 # What stands for a missing value.
 _HOLES = {"data": "NaN", "X": "NaN", "X_new": "NaN", "labels": "-1", "partial_labels": "-1"}
 _WITHOUT_COLUMN = "leave such columns out, or make numbers of them"
+_WITHOUT_TEXT = "leave such columns out, or choose a likelihood that takes text, as columns_for does"
+_WITHOUT_WORDS = "text must be in a table, such as a pandas DataFrame; see columns_for"
 # Largest range in which float64 represents every integer.
 LARGEST_WHOLE = 2**53
 # The core numbers the columns of a sparse table in 32 bits.
@@ -345,7 +349,7 @@ def numeric(value: object, argument: str, allowed: str) -> NDArray[Any]:
     """Return `value` as an array of real numbers of any shape and type, without a copy if it is an array."""
     if is_sparse(value):
         hint = "convert it by .toarray()"
-        if argument in ("data", "X", "X_new"):
+        if argument in _OF_ROWS:
             hint += ", or use Multinomial, Bernoulli, Poisson or NegativeBinomial, which take it as it is"
         raise invalid_type(argument, f"a sparse {type(value).__name__}", allowed, hint)
     if (lazy := hint_if_lazy(value)) is not None:
@@ -354,11 +358,20 @@ def numeric(value: object, argument: str, allowed: str) -> NDArray[Any]:
     array = as_array(value, argument, allowed)
     if array.dtype.kind not in _NUMBERS:
         found = _describe_values(value, array)
-        hint = _WITHOUT_COLUMN if "whose column" in found else ""
+        is_text = argument in _OF_ROWS and _holds_text(array)
+        hint = _WITHOUT_WORDS if is_text else ""
+        if "whose column" in found:
+            hint = _WITHOUT_TEXT if is_text else _WITHOUT_COLUMN
         if argument in _HOLES and _has_holes(array):
             hint = f"write {_HOLES[argument]} where a value is missing"
         raise invalid_type(argument, found, allowed, hint)
     return array
+
+
+def _holds_text(array: NDArray[Any]) -> bool:
+    """Return whether an array holds words."""
+    is_object = array.dtype == object
+    return array.dtype.kind in "UT" or (is_object and any(isinstance(value, str) for value in array.flat))
 
 
 def _has_holes(array: NDArray[Any]) -> bool:

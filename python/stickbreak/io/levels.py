@@ -16,6 +16,8 @@ from stickbreak.io.names import Named, Names, Table, named
 # The levels of each column, in the order of their codes; None for columns without. Empty if no column has any.
 Levels: TypeAlias = tuple[tuple[Level, ...] | None, ...]
 
+# Domains of likelihoods that take levels: words and declared categories, in tables.
+TAKE_LEVELS = ("mixed", "codes", "binary")
 _MOST_SHOWN = 5
 
 
@@ -135,7 +137,7 @@ def coded(
             raise checks.invalid_argument(argument, "a table of other levels", "a table with the levels of the fit")
         return Coded(*found, levels=value.levels, sizes=value.sizes)
     is_file = isinstance(value, Table) and isinstance(value.rows, np.ndarray)
-    if not (cells.is_of_columns(found.data) or is_file) or likelihood._domain not in ("mixed", "codes"):
+    if not (cells.is_of_columns(found.data) or is_file) or likelihood._domain not in TAKE_LEVELS:
         check_codes(argument, levels, expected)
         return Coded(*found, levels=levels, sizes=sizes_of(levels))
     shape = cells.shape_of(found.data)
@@ -198,7 +200,7 @@ class Seen:
     def looks_at(self, table: Any) -> bool:
         """Return whether columns of a table may have levels: others are not searched."""
         if not self._strict:
-            return _has_categories(table)
+            return _has_words(table)
         return "codes" in self._domains or _has_other_columns(table)
 
     def add(self, data: Named, argument: str) -> None:
@@ -240,7 +242,8 @@ class Seen:
         table = data.data
         known: Levels = self.levels or (None,) * len(self._domains)
         if not any(levels is not None for levels in known):
-            has_others = _has_other_columns(table) if self._strict else _has_categories(table)
+            is_mixed = isinstance(table, cells.MixedRows)
+            has_others = _has_other_columns(table) if self._strict else is_mixed or _has_categories(table)
             if not has_others:
                 return table
         rows = np.empty(cells.shape_of(table))
@@ -337,11 +340,12 @@ class _Found:
     def levels(self, strict: bool, domain: str, given: int | None) -> tuple[Level, ...] | None:
         """Return the levels; None if the column holds codes or flags as they are.
 
-        `strict` is whether the likelihood is one of columns, `given` the number of levels that it states.
+        `strict` is whether the likelihood is one of columns, under which numbers that are no codes are levels too.
+        `given` is the number of levels that it states.
         """
         if self._declared is not None and self._same_declared:
             return self._declared
-        if not strict and self._declared is None:
+        if not strict and self._declared is None and not self._words:
             return None
         if self._words:
             return tuple(sorted(self._words)) + tuple(cells.level(each) for each in sorted(self._numbers))
@@ -365,6 +369,13 @@ def _has_categories(table: Any) -> bool:
     names = ("CategoricalDtype", "Enum", "DictionaryType")
     types = table.schema.types if hasattr(table, "schema") and hasattr(table.schema, "types") else table.dtypes
     return any(type(dtype).__name__ in names for dtype in types)
+
+
+def _has_words(table: Any) -> bool:
+    """Return whether a table has columns of other types than numbers and booleans."""
+    if not frames.is_table(table):
+        return isinstance(table, cells.MixedRows)
+    return not all(arrays._holds_numbers(dtype) for _, dtype in arrays._types_of_columns(table))
 
 
 def _has_other_columns(table: Any) -> bool:

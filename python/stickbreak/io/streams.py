@@ -112,7 +112,7 @@ class Stream:
 
     def _collect_levels(self) -> None:
         """Collect the levels of tables, in one reading if there may be some."""
-        if self._likelihood._domain not in ("mixed", "codes"):
+        if self._likelihood._domain not in levels.TAKE_LEVELS:
             return
         with closing(self._given()) as blocks:
             seen: levels.Seen | None = None
@@ -269,7 +269,7 @@ def _file(path: "str | os.PathLike[str]", may_miss: bool, domain: str) -> tuple[
         raise SourceError(f"{file}: {'not a file' if os.path.exists(file) else 'there is no such file'}")
     from stickbreak.io.datafiles.parquet import parquet_rows
 
-    rows = parquet_rows(file, may_miss=may_miss, has_words=domain == "mixed")
+    rows = parquet_rows(file, may_miss=may_miss, has_words=domain in levels.TAKE_LEVELS)
     if domain != "mixed":
         rows.say_converted()
     return lambda: (names.Table(block, rows.names) for block in rows.blocks()), rows.n_rows

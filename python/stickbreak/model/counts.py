@@ -62,7 +62,7 @@ class Bernoulli(Likelihood):
     .. math:: x_d \mid p_d \sim \mathrm{Bernoulli}(p_d), \quad p_d \sim \mathrm{Beta}(a_{0d}, b_{0d})
 
     Data may be dense or a SciPy sparse array, which never becomes dense. Values of dense data may be missing
-    (``fit(missing="marginalize")``).
+    (``fit(missing="marginalize")``). Columns of two words in a table have levels, as under `Categorical`.
 
     Parameters
     ----------
@@ -102,9 +102,9 @@ class Categorical(Likelihood):
               \phi_d \sim \mathrm{Dirichlet}(\beta_{0d}, \dots, \beta_{0d})
 
     Column d holds codes from 0 to its number of levels minus one. The order of codes has no meaning. Values may be
-    missing (``fit(missing="marginalize")``). Categories of pandas and Polars are read by their codes. The fit keeps
-    them as `Fit.levels`, and later frames may have them in any order. `Columns` also takes text. A code that is
-    negative, fractional or too large is an error that names its column.
+    missing (``fit(missing="marginalize")``). Text and declared categories of tables have levels in place of codes. The
+    fit keeps them as `Fit.levels`, and later tables are matched with them by value. A code that is negative, fractional
+    or too large is an error that names its column.
 
     Parameters
     ----------

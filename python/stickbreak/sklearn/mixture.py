@@ -11,7 +11,7 @@ from sklearn.utils import Tags
 from stickbreak import checks
 from stickbreak.io import arrays, frames, partial
 from stickbreak.io.arrays import DenseRows
-from stickbreak.io.levels import Coded, CodedRows, check_codes, coded, sizes_of
+from stickbreak.io.levels import TAKE_LEVELS, Coded, CodedRows, check_codes, coded, sizes_of
 from stickbreak.io.names import Table, named
 from stickbreak.model.background import Background
 from stickbreak.model.likelihoods import Likelihood
@@ -446,7 +446,7 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     def _coded(self, X: Any, likelihood: Likelihood) -> Coded | None:
         """Return a table with codes in place of levels; None for data without levels."""
-        if likelihood._domain not in ("mixed", "codes") or not frames.is_table(X):
+        if likelihood._domain not in TAKE_LEVELS or not frames.is_table(X):
             return None
         known = self.init._levels if isinstance(self.init, Fit) else ()
         found = coded(X, "X", likelihood, levels=known, learn=True)
