@@ -398,6 +398,7 @@ def test_empty_archive(tmp_path: Path) -> None:
 
 
 MISSING = "leave such rows out, or use --missing marginalize and a likelihood such as diagonal-gaussian"
+LATIN = "; perhaps it is Latin-1: save it as UTF-8, or convert it by iconv -f LATIN1 -t UTF-8"
 
 
 @pytest.mark.parametrize(
@@ -408,8 +409,8 @@ MISSING = "leave such rows out, or use --missing marginalize and a likelihood su
         ("a,b\n1,2\n3\n", "line 3: 1 field where the first line has 2 (delimiter ',')"),
         ("1;2\n3;4;5\n", "line 2: 3 fields where the first line has 2 (delimiter ';')"),
         ('1,2\n"3,4"\n', "line 2: 1 field where the first line has 2 (delimiter ',')"),
-        ("\ufeffa,b\n1,\n", "line 2, column 2 ('b'): an empty field is not a number; " + MISSING),
-        ("a,b\n1,NA\n", "line 2, column 2 ('b'): 'NA' is not a number; " + MISSING),
+        ("\ufeffa,b\n1,\n2,3\n", "line 2, column 2 ('b'): an empty field is not a number; " + MISSING),
+        ("a,b\n2,3\n1,NA\n", "line 3, column 2 ('b'): 'NA' is not a number; " + MISSING),
         ("a,b\n1,2\nnan,3\n", "line 3, column 1 ('a'): nan is not a finite number"),
         ("\n\n1,2\n3,-inf\n", "line 4, column 2: -inf is not a finite number"),
         ("1,1e999\n", "line 1, column 2: inf is not a finite number"),
@@ -422,8 +423,8 @@ MISSING = "leave such rows out, or use --missing marginalize and a likelihood su
         (" \n\n\r\n", "there are only blank lines in the file"),
         ('1,2\n"3,4\n', "line 2: unexpected end of data"),
         ('"a,b\n1,2\n', "line 2: unexpected end of data"),
-        (b"a,b\n1,2\n3,\xe9\n", "line 3: not text in UTF-8"),
-        (b"1,2\n" * 5000 + b"\xff", "line 5001: not text in UTF-8"),
+        (b"a,b\n1,2\n3,\xe9\n", "line 3: not text in UTF-8" + LATIN),
+        (b"1,2\n" * 5000 + b"\xff", "line 5001: not text in UTF-8" + LATIN),
         (b"1,2\n3,\x00\n", "line 2, column 2: '\\x00' is not a number"),
     ],
 )

@@ -88,6 +88,17 @@ REFUSED: dict[str, tuple[str, Any, str]] = {
     "many words": ("c", [f"n{row // 2}" for row in range(N)], "text of 150 different values in 300 rows"),
     "too many words": ("c", [f"n{row % 90}" for row in range(N)], "text of 90 different values in 300 rows"),
     "numbers as text": ("c", [f"{value:.3f}" for value in NORMAL], "numbers as text"),
+    "repeated numbers as text": ("age", RNG.integers(20, 50, size=N).astype(str), "numbers as text"),
+    "numbers as text and a word": (
+        "age",
+        np.where(np.arange(N) == 7, "unknown", RNG.integers(20, 50, size=N).astype(str)),
+        "numbers as text, such as '20', beside 'unknown'",
+    ),
+    "money": ("c", [f"${value:,}" for value in RNG.integers(1000, 10**6, size=N)], r"numbers as text, such as '\$"),
+    "shares": ("c", [f"{value:.3f} %" for value in RNG.random(N)], "numbers as text"),
+    "units": ("c", [f"{value:.2f} kg" for value in NORMAL], "numbers as text"),
+    "postcodes": ("c", [f"0{row}" for row in range(1000, 1000 + N)], "an id: 300 different values"),
+    "id of digits": ("user_id", [f"{row}" for row in range(1000, 1000 + N)], "an id: 300 different values"),
     "dates": ("c", pd.date_range("2020-01-01", periods=N), "dates or times"),
     "days": ("c", [datetime.date(2020, 1, 1)] * N, "dates or times"),
     "dates as text": ("c", ["2020-01-05", "2020-01-06 10:00"] * 150, "dates or times, as text"),
@@ -115,6 +126,14 @@ def test_all_refused_columns_are_named_at_once(capsys: pytest.CaptureFixture[str
     assert f"data.drop(columns={list(frame.columns)})" in str(caught.value).replace('"', "'")
     assert capsys.readouterr().out == ""
     assert sb.columns_for(frame.assign(good=NORMAL).drop(columns=list(frame.columns)), verbose=False)
+
+
+def test_few_numbers_as_text_are_categories_with_a_word(capsys: pytest.CaptureFixture[str]) -> None:
+    frame = pd.DataFrame({"grade": RNG.integers(1, 7, size=N).astype(str), "town": ["Ulm", "Bonn"] * (N // 2)})
+    assert sb.columns_for(frame) == sb.Columns({"grade, town": sb.Categorical()})
+    grade, town = capsys.readouterr().out.splitlines()[1:]
+    assert grade.endswith("numbers as text; make numbers of them if they are amounts or counts")
+    assert town.endswith(" text")
 
 
 def test_few_rows_refuse_nothing() -> None:

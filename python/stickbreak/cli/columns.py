@@ -15,6 +15,8 @@ from stickbreak.cli.specifications import Kind, kebab, made, owners_of
 from stickbreak.errors import InvalidArgument, StickbreakError
 from stickbreak.io import datafiles
 from stickbreak.io.cells import MixedRows
+from stickbreak.io.datafiles import cures
+from stickbreak.io.datafiles.sources import of_file
 from stickbreak.io.levels import TAKE_LEVELS
 from stickbreak.io.names import shown
 from stickbreak.model.columns import Columns
@@ -168,12 +170,14 @@ def read_spec(path: str) -> dict[str, tuple[Likelihood, str]]:
         The file cannot be read, is no such JSON, or names a likelihood or a parameter that does not exist.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-        content = json.loads(text, object_pairs_hook=_once)
+        # From bytes, because JSON may be in UTF-16, as shells of Windows write it.
+        content = json.loads(Path(path).read_bytes(), object_pairs_hook=_once)
     except OSError as error:
         raise _refused(path, error.strerror or str(error), error) from error
     except _RepeatedKey as error:
         raise _refused(path, f"the key {checks.quote(str(error))} twice", error) from error
+    except UnicodeDecodeError as error:
+        raise _refused(path, f"text that is not in UTF-8; {cures.of_encoding(of_file(Path(path)))}", error) from error
     except (ValueError, RecursionError) as error:
         raise _refused(path, f"no JSON ({checks.brief(error)})", error) from error
     if not isinstance(content, dict) or not content:

@@ -11,6 +11,7 @@ from stickbreak import checks
 from stickbreak.errors import InvalidArgument, SourceError
 from stickbreak.io import datafiles, docword, optional
 from stickbreak.io.compressed import compressed_rows
+from stickbreak.io.datafiles import cures
 from stickbreak.io.datafiles.sources import Watch, of_file
 from stickbreak.io.names import Names, Table
 
@@ -82,8 +83,9 @@ def read_vocabulary(path: str | os.PathLike[str]) -> Names:
         The file cannot be read, a line is blank, or two lines have the same word. The message states the line, from 1.
     """
     first: dict[str, int] = {}
+    source = of_file(Path(path), longest_line=_LONGEST_WORD)
     try:
-        with of_file(Path(path), longest_line=_LONGEST_WORD).open() as lines:
+        with source.open() as lines:
             for number, line in enumerate(lines, start=1):
                 word = line.removesuffix("\n")
                 if not word.strip():
@@ -91,9 +93,10 @@ def read_vocabulary(path: str | os.PathLike[str]) -> Names:
                 if first.setdefault(word, number) != number:
                     quoted = checks.quote(word)
                     raise SourceError(f"{path}: line {number}: {quoted} already stands in line {first[word]}")
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        reason = "not text in UTF-8" if isinstance(error, UnicodeDecodeError) else getattr(error, "strerror", None)
-        raise SourceError(f"{path}: cannot be read: {reason or error}") from error
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{path}: cannot be read: not text in UTF-8; {cures.of_encoding(source)}") from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise SourceError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     return tuple(first)
 
 

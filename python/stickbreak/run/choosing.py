@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stickbreak import checks
-from stickbreak.io import arrays, cells, frames
+from stickbreak.io import arrays, cells, frames, numerals
 from stickbreak.io.names import named
 from stickbreak.model.columns import Columns
 from stickbreak.model.counts import Bernoulli, Categorical, NegativeBinomial
@@ -51,7 +51,6 @@ _ID = re.compile(r"(?:^|[\W_])(?:[iI][dD]|(?i:uuid|guid|key))$|[a-z](?:Id|ID)$")
 _DATE = re.compile(
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}([T ].*)?|\d{1,2}:\d\d(:\d\d.*)?"
 )
-_NUMBER = re.compile(r"\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)(e[+-]?\d+)?\s*", re.IGNORECASE)
 _ALLOWED = "a table of amounts, counts, categories and flags"
 # Said below the table.
 _OF_HOLES = (
@@ -110,8 +109,8 @@ def columns_for(data: Any, *, verbose: bool = True, missing: str = "error") -> C
     InvalidType
         `data` is no table or array, or a column has values of several types.
     InvalidArgument
-        The table is empty, or has columns that describe no clusters: ids, free text, dates and times. The error names
-        all of them.
+        The table is empty, or has columns that describe no clusters: ids, free text, dates and times, and numbers as
+        text. The error names all of them.
 
     Examples
     --------
@@ -246,9 +245,18 @@ def _of_words(title: str | int, values: NDArray[Any]) -> tuple[Part, str, str]:
     if all(_DATE.fullmatch(word.strip()) for word in distinct):
         return "refused", holds, "dates or times, as text"
     is_long = sum(map(len, words)) >= _LONG_TEXT * n
-    if n >= _LEAST_ROWS and 2 * n_distinct > n:
-        if all(_NUMBER.fullmatch(word) for word in distinct):
-            return "refused", holds, f"numbers as text, such as {_shown(distinct[0])}: make numbers of them"
+    numbers = numerals.among(distinct)
+    are_numbers = len(numbers) >= _NEARLY * n_distinct and not _is_id(title)
+    is_diverse = n >= _LEAST_ROWS and 2 * n_distinct > n
+    if are_numbers and (is_diverse or n_distinct > _FEW_LEVELS):
+        # Levels would be those of these rows alone: the next table has other numbers.
+        other = next((f", beside {_shown(word)}" for word in distinct if word not in set(numbers)), "")
+        return (
+            "refused",
+            holds,
+            f"numbers as text, such as {_shown(numbers[0])}{other}: make numbers of them, or declare categories",
+        )
+    if is_diverse:
         if is_long:
             return "refused", holds, f"free text, such as {_shown(distinct[0])}"
         if n_distinct == n or _is_id(title):
@@ -256,6 +264,8 @@ def _of_words(title: str | int, values: NDArray[Any]) -> tuple[Part, str, str]:
         return "refused", holds, f"text of {n_distinct:,} different values in {n:,} rows"
     if n_distinct > _FEW_LEVELS and n_distinct * _ROWS_OF_LEVEL > n:
         return "refused", holds, f"text of {n_distinct:,} different values in {n:,} rows"
+    if are_numbers:
+        return "category", holds, "numbers as text; make numbers of them if they are amounts or counts"
     return "category", holds, "text"
 
 

@@ -44,8 +44,8 @@ class Cell(Protocol):
     def is_missing(self, field: str) -> bool:
         """Return whether a field stands for a missing value."""
 
-    def refusal(self, field: str) -> str:
-        """Return why a field is no number."""
+    def refusal(self, field: str, column: int) -> str:
+        """Return why a field of a column is no number."""
 
 
 def read_mixed(
@@ -112,7 +112,7 @@ def read_mixed(
             where = f"{path}: line {lines_of_rows[refused]}, {title(column, names)}"
             is_odd = known.others == "most" and refused == no_number
             hint = "; if it holds categories, say so by --columns-spec" if is_odd else ""
-            raise SourceError(f"{where}: {cell.refusal(fields[place][refused])}{hint}")
+            raise SourceError(f"{where}: {cell.refusal(fields[place][refused], column)}{hint}")
         if isinstance(values, np.ndarray):
             _check_finite(values, path, lines_of_rows, title(column, names))
             found.append(values)

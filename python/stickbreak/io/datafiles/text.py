@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from stickbreak.errors import SourceError
 from stickbreak.io.cells import MixedRows
-from stickbreak.io.datafiles import arrow_text
+from stickbreak.io.datafiles import arrow_text, cures
 from stickbreak.io.datafiles.columns import Choice, named, title
 from stickbreak.io.datafiles.mixed import TextColumns, read_mixed
 from stickbreak.io.datafiles.sources import Source
@@ -47,13 +47,18 @@ def read_text(
         if first is None:
             raise SourceError(f"{path}: there are only blank lines in the file")
         sniffs = delimiter is None
+        if "\0" in first and "UTF" in (cure := cures.of_encoding(source)):
+            raise SourceError(f"{path}: line {lines.number}: not text in UTF-8; {cure}")
         delimiter = delimiter or _sniffed(first)
         begun = chain([first], lines)
         fields = lines.split(begun, delimiter)
         if header is None:
             header = _is_header(path, lines.number, fields, may_miss)
         names = tuple(name.strip() for name in fields) if header else None
-        lines.expect(len(fields), delimiter)
+        # Words in one field each may be several fields.
+        if sniffs and words is not None and len(fields) == 1 and (cure := cures.of_delimiter(source)):
+            raise SourceError(f"{path}: {cure}")
+        lines.expect(fields, delimiter)
         second = next(lines, None) if header else first
         if second is None:
             hint = _hint(fields) if sniffs else ""
@@ -61,8 +66,9 @@ def read_text(
         first_row = lines.number
         chosen = choice.among(names, len(fields))
         lines.check(second)
-        reader = _Reader(lines, delimiter, names, chosen, len(fields), first_row, sniffs=sniffs, may_miss=may_miss)
-        rows = reader.read(source, second, words, has_header=header, n_numbers=1 if choice.has_weights else 0)
+        form = _Form(source, delimiter, names, chosen, len(fields), first_row, has_weights=choice.has_weights)
+        reader = _Reader(form, lines, sniffs=sniffs, may_miss=may_miss)
+        rows = reader.read(second, words, has_header=header)
     if isinstance(rows, np.ndarray):
         _check_finite(path, rows, first_row, names, chosen, may_miss)
     kept = choice.kept_among(names, len(fields))
@@ -70,55 +76,114 @@ def read_text(
 
 
 @dataclass(frozen=True)
-class _Reader:
-    """How the rows of a file are read, after its first lines."""
+class _Form:
+    """What the first lines of a file say about its rows, which begin in line `first_row`."""
 
-    lines: "_Lines"
+    source: Source
     delimiter: str
     names: tuple[str, ...] | None
     chosen: list[int] | None
     n_fields: int
     first_row: int
+    has_weights: bool
+
+    @property
+    def places(self) -> list[int]:
+        """The chosen columns."""
+        return list(range(self.n_fields)) if self.chosen is None else self.chosen
+
+    def is_number(self, field: str) -> bool:
+        """Return whether a field is a number."""
+        return bool(_NUMBER.fullmatch(field))
+
+    def is_missing(self, field: str) -> bool:
+        """Return whether a field stands for a missing value."""
+        return _is_missing(field)
+
+    def refusal(self, field: str, column: int) -> str:
+        """Return why a field of a column is no number."""
+        cure = self._cure_of_empty(column) if _is_missing(field) else ""
+        return f"{_shown(field)} is not a number{f'; {cure}' if cure else _remedy(field)}"
+
+    def _cure_of_empty(self, column: int) -> str:
+        """Return what to do about a column without any value, and others like it; empty if it has one."""
+        empty = set(self.places)
+        with self.source.open() as file:
+            rows = csv.reader(islice(file, self.first_row - 1, None), delimiter=self.delimiter)
+            try:
+                for row in rows:
+                    empty = {place for place in empty if place < len(row) and _is_missing(row[place])} if row else empty
+                    if column not in empty:
+                        return ""
+            except (csv.Error, UnicodeDecodeError):  # beyond the line at fault
+                return ""
+        data = self.places[:-1] if self.has_weights else self.places
+        return cures.of_empty(sorted(empty), data, self.delimiter, self.n_fields) if column in data else ""
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """How the rows of a file are read, after its first lines."""
+
+    form: _Form
+    lines: "_Lines"
     sniffs: bool
     may_miss: bool
 
-    def read(
-        self, source: Source, second: str, words: TextColumns | None, *, has_header: bool, n_numbers: int
-    ) -> NDArray[np.float64] | MixedRows:
+    def read(self, second: str, words: TextColumns | None, *, has_header: bool) -> NDArray[np.float64] | MixedRows:
         """Return the rows, given the first of them: numbers, or `MixedRows` if a column holds words."""
         if words is None:
-            return self._numbers(source, second)
-        places = list(range(self.n_fields)) if self.chosen is None else self.chosen
-        keys = {place if self.names is None else self.names[column] for place, column in enumerate(places)}
+            return self._numbers(second)
+        form = self.form
+        keys = {place if form.names is None else form.names[column] for place, column in enumerate(form.places)}
         failure: SourceError | None = None
         if keys.isdisjoint(words.always):
             try:
-                return self._numbers(source, second)
+                return self._numbers(second)
             except SourceError as error:
                 failure = error
-        opened = partial(_lines_of_rows, source, self.n_fields, self.delimiter, has_header=has_header)
-        file = self.lines.path, self.delimiter, self.names, places
-        rows = read_mixed(opened, *file, words, _Fields(), n_numbers=n_numbers, may_miss=self.may_miss)
+        opened = partial(_lines_of_rows, form.source, form.n_fields, form.delimiter, has_header=has_header)
+        file = self.lines.path, form.delimiter, form.names, form.places
+        n_numbers = 1 if form.has_weights else 0
+        rows = read_mixed(opened, *file, words, form, n_numbers=n_numbers, may_miss=self.may_miss)
         if rows is None:
             raise failure or SourceError(f"{self.lines.path}: no column holds words")
         return rows
 
-    def _numbers(self, source: Source, second: str) -> NDArray[np.float64]:
+    def _numbers(self, second: str) -> NDArray[np.float64]:
+        form = self.form
         rows = arrow_text.read(
-            source,
-            skip=self.first_row - 1,
-            delimiter=self.delimiter,
-            n_fields=self.n_fields,
-            chosen=self.chosen,
+            form.source,
+            skip=form.first_row - 1,
+            delimiter=form.delimiter,
+            n_fields=form.n_fields,
+            chosen=form.chosen,
             may_miss=self.may_miss,
         )
         if rows is not None:
             return rows
         text: Iterable[str] = chain([second], self.lines)
-        text = _with_nan(self.lines, text, self.delimiter) if self.may_miss else text
-        return _numbers(
-            self.lines, text, self.delimiter, self.names, self.chosen, sniffs=self.sniffs, first_row=self.first_row
-        )
+        text = _with_nan(self.lines, text, form.delimiter) if self.may_miss else text
+        try:
+            # Given lines one by one, NumPy fails at the last line read.
+            return np.loadtxt(
+                text, delimiter=form.delimiter, comments=None, quotechar='"', usecols=form.chosen, ndmin=2
+            )
+        except ValueError as error:
+            raise self._refused(error) from error
+
+    def _refused(self, error: ValueError) -> SourceError:
+        """Return the error for the last line read."""
+        lines, form = self.lines, self.form
+        fields = lines.split([lines.last], form.delimiter)
+        wrong = next((column for column in form.places if not _NUMBER.fullmatch(fields[column])), None)
+        reason = f": {error}"
+        if wrong is not None:
+            reason = f", {title(wrong, form.names)}: {form.refusal(fields[wrong], wrong)}"
+        hint = _hint(fields) if self.sniffs else ""
+        if not (hint or ";" in reason) and lines.number == form.first_row and any(map(_is_word, fields)):
+            hint = "; columns of words are left out by choosing the others (--columns)"
+        return SourceError(f"{lines.path}: line {lines.number}{reason}{hint}")
 
 
 @contextmanager
@@ -130,24 +195,8 @@ def _lines_of_rows(
         lines = _Lines(source, file)
         if has_header:
             next(lines, None)
-        lines.expect(n_fields, delimiter)
+        lines.expect([""] * n_fields, delimiter)
         yield lines, lambda: lines.number
-
-
-class _Fields:
-    """How fields are read."""
-
-    def is_number(self, field: str) -> bool:
-        """Return whether a field is a number."""
-        return bool(_NUMBER.fullmatch(field))
-
-    def is_missing(self, field: str) -> bool:
-        """Return whether a field stands for a missing value."""
-        return _is_missing(field)
-
-    def refusal(self, field: str) -> str:
-        """Return why a field is no number."""
-        return f"{_shown(field)} is not a number{_remedy(field)}"
 
 
 def _kept(
@@ -176,10 +225,11 @@ class _Lines(Iterator[str]):
         self._lines = iter(file)
         self._n_fields: int | None = None
         self._delimiter = ","
+        self._first: list[str] = []
 
-    def expect(self, n_fields: int, delimiter: str) -> None:
-        """Check every further line for its number of fields."""
-        self._n_fields, self._delimiter = n_fields, delimiter
+    def expect(self, fields: list[str], delimiter: str) -> None:
+        """Check every further line for the number of fields that the first line has."""
+        self._n_fields, self._delimiter, self._first = len(fields), delimiter, fields
 
     def __next__(self) -> str:
         blank = None
@@ -187,7 +237,8 @@ class _Lines(Iterator[str]):
             try:
                 line = next(self._lines)
             except UnicodeDecodeError as error:
-                raise SourceError(f"{self.path}: line {_undecodable(self._source)}: not text in UTF-8") from error
+                text = f"not text in UTF-8; {cures.of_encoding(self._source)}"
+                raise SourceError(f"{self.path}: line {_undecodable(self._source)}: {text}") from error
             self.number += 1
             if line.strip(" \r\n"):
                 break
@@ -207,8 +258,17 @@ class _Lines(Iterator[str]):
         if n_fields != self._n_fields:
             raise SourceError(
                 f"{self.path}: line {self.number}: {_fields(n_fields)} where the first line has {self._n_fields} "
-                f"(delimiter {self._delimiter!r})"
+                f"(delimiter {self._delimiter!r}){self._hint_on_ends(line, n_fields)}"
             )
+
+    def _hint_on_ends(self, line: str, n_fields: int) -> str:
+        """Return a hint where only some lines end in a delimiter."""
+        ends = line.rstrip("\r\n").endswith(self._delimiter)
+        if n_fields == len(self._first) + 1 and ends:
+            return "; it ends in a delimiter, and the first line does not"
+        if n_fields == len(self._first) - 1 and not self._first[-1]:
+            return "; the first line ends in a delimiter, and this one does not"
+        return ""
 
     def split(self, lines: Iterable[str], delimiter: str) -> list[str]:
         """Return the fields of the first record."""
@@ -256,35 +316,14 @@ def _hint(fields: list[str]) -> str:
 def _is_header(path: str, line: int, fields: list[str], may_miss: bool) -> bool:
     numbers = [bool(_NUMBER.fullmatch(field)) for field in fields]
     known = [number or (may_miss and _is_missing(field)) for number, field in zip(numbers, fields, strict=True)]
-    if any(numbers) and not all(known):
+    # A line of numbers that ends in a delimiter has an empty field.
+    if any(numbers) and not all(known[:-1] if not fields[-1].strip() else known):
         place = known.index(False)
         raise SourceError(
             f"{path}: line {line}, column {place + 1}: {_shown(fields[place])} is not a number, but others in the line "
             "are; say whether it is a line of names (header)"
         )
     return not any(numbers)
-
-
-def _numbers(
-    lines: _Lines,
-    rows: Iterable[str],
-    delimiter: str,
-    names: tuple[str, ...] | None,
-    chosen: list[int] | None,
-    *,
-    sniffs: bool,
-    first_row: int,
-) -> NDArray[np.float64]:
-    try:
-        # Given lines one by one, NumPy fails at the last line read.
-        return np.loadtxt(rows, delimiter=delimiter, comments=None, quotechar='"', usecols=chosen, ndmin=2)
-    except ValueError as error:
-        reason = _reason(lines, delimiter, names, chosen, error)
-        fields = lines.split([lines.last], delimiter)
-        hint = _hint(fields) if sniffs else ""
-        if not (hint or ";" in reason) and lines.number == first_row and any(map(_is_word, fields)):
-            hint = "; columns of words are left out by choosing the others (--columns)"
-        raise SourceError(f"{lines.path}: line {lines.number}{reason}{hint}") from error
 
 
 def _with_nan(lines: _Lines, rows: Iterable[str], delimiter: str) -> Iterator[str]:
@@ -307,21 +346,12 @@ def _is_missing(field: str) -> bool:
     return field.strip() in arrow_text.MISSING
 
 
-def _reason(
-    lines: _Lines, delimiter: str, names: tuple[str, ...] | None, chosen: list[int] | None, error: Exception
-) -> str:
-    fields = lines.split([lines.last], delimiter)
-    for column in range(len(fields)) if chosen is None else chosen:
-        if not _NUMBER.fullmatch(fields[column]):
-            return f", {title(column, names)}: {_shown(fields[column])} is not a number{_remedy(fields[column])}"
-    return f": {error}"
-
-
 def _remedy(field: str) -> str:
-    """Return what to do about a missing value or a decimal comma; empty otherwise."""
+    """Return what to do about a missing value, or a number that is written in another way; empty otherwise."""
     if _is_missing(field):
         return "; leave such rows out, or use --missing marginalize and a likelihood such as diagonal-gaussian"
-    return "; decimals need a point" if re.fullmatch(r"[-+]?\d+,\d+", field.strip()) else ""
+    cure = cures.of_number(field)
+    return f"; {cure}" if cure else ""
 
 
 def _check_finite(
