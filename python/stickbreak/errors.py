@@ -8,8 +8,8 @@ from stickbreak.terminal import plain
 class _Message:
     """A part of all errors and warnings: what they say is safe to show, whatever words of files it quotes."""
 
-    def __init__(self, *args: object) -> None:
-        super().__init__(*(plain(each, breaks=True) if isinstance(each, str) else each for each in args))
+    def __str__(self) -> str:
+        return plain(super().__str__(), breaks=True)
 
 
 class StickbreakError(_Message, Exception):

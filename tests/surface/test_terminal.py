@@ -171,6 +171,7 @@ def test_the_output_of_commands_is_clean(table: pd.DataFrame) -> None:
         assert "red" in result.output, (name, result.output)
 
 
+@pytest.mark.slow
 def test_tables_are_escaped_on_a_terminal_and_exact_elsewhere(fit: sb.Fit) -> None:
     pty = pytest.importorskip("pty")
     fit.save("m.safetensors")
