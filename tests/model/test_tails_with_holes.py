@@ -22,9 +22,9 @@ DENSE: dict[str, Any] = {"moves": (), "sparsity": None, "margin": None, "tol": 0
 MISSING: dict[str, Any] = {"missing": "marginalize", "progress": False}
 
 
-def likelihood(d: int, tail_dof: float = 3.0) -> sb.StudentT:
-    scale = np.eye(d) * 2 + 0.7
-    return sb.StudentT(tail_dof, mean=np.full(d, 0.5), mean_precision=0.2, dof=d + 2.5, scale=scale, resolution=0)
+def likelihood(d: int, tail_dof: float = 3.0, resolution: Any = 0) -> sb.StudentT:
+    values: dict[str, Any] = {"mean": np.full(d, 0.5), "mean_precision": 0.2, "dof": d + 2.5}
+    return sb.StudentT(tail_dof, **values, scale=np.eye(d) * 2 + 0.7, resolution=resolution)
 
 
 def fitted(rows: Array, own: Any, passes: int, k: int, algorithm: Any = sb.Full, **options: Any) -> sb.Fit:
@@ -32,11 +32,14 @@ def fitted(rows: Array, own: Any, passes: int, k: int, algorithm: Any = sb.Full,
     return sb.fit(model, rows, algorithm(max_passes=passes, **DENSE), **MISSING, **options)
 
 
+@pytest.mark.parametrize("width", [0.0, 1.5])
 @pytest.mark.parametrize(("d", "share", "tail_dof"), [(2, 0.3, 1.5), (3, 0.6, 4.0), (6, 0.4, 30.0)])
-def test_passes_are_those_of_the_oracle(d: int, share: float, tail_dof: float) -> None:
+def test_passes_are_those_of_the_oracle(d: int, share: float, tail_dof: float, width: float) -> None:
+    """Also where columns are rounded to cells of different widths."""
     rows = with_holes(heavy(0, n=50, d=d, k=3, apart=2.0)[0], 1, share)
-    own, process = likelihood(d, tail_dof), models.FiniteSymmetricDirichlet(1.3)
-    prior = ImputingTails(own.mean, own.mean_precision, own.dof, own.scale)
+    widths = width * np.arange(1.0, d + 1)
+    own, process = likelihood(d, tail_dof, widths), models.FiniteSymmetricDirichlet(1.3)
+    prior = ImputingTails(own.mean, own.mean_precision, own.dof, own.scale, widths**2 / 12)
     r, labels = np.eye(3)[np.arange(50) % 3], np.arange(50) % 3
     start = prior.prior_natural
     components = [prior.sums_of_tails(start, rows, r[:, k], tail_dof, before=True) for k in range(3)]

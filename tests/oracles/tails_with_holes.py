@@ -9,14 +9,28 @@ from oracles.tails import Sums, gamma_entropy, log_normaliser, log_predictive
 
 
 class ImputingTails(Imputing):
-    """One row at a time: q(u) = Gamma(a, b), and q(x_m | u) normal with the covariance V / u."""
+    """One row at a time: q(u) = Gamma(a, b), and q(x_m | u) normal with the covariance V / u.
+
+    `cells` are the variances of rounding of the columns, which count for present values only.
+    """
+
+    def __init__(
+        self, mean: Array, mean_precision: float, dof: float, scale: Array, cells: Array | None = None
+    ) -> None:
+        super().__init__(mean, mean_precision, dof, scale)
+        self.cells = np.zeros(self.dimension) if cells is None else cells
+
+    def of_cells(self, row: Array) -> Array:
+        """The covariance of a row within its cell."""
+        return np.diag(np.where(np.isnan(row), 0.0, self.cells))
 
     def scale(self, natural: Array, row: Array, f: float) -> tuple[float, float, float]:
         """The score, a and b."""
         dof, precision, mean, scale = self.decode(natural)
         present = np.flatnonzero(~np.isnan(row))
         block, away = scale[np.ix_(present, present)], row[present] - mean[present]
-        e = self.dimension / precision + dof * float(away @ np.linalg.solve(block, away))
+        of_cells = float(np.trace(np.linalg.solve(scale, self.of_cells(row))))
+        e = self.dimension / precision + dof * (float(away @ np.linalg.solve(block, away)) + of_cells)
         n, a = len(present), (f + len(present)) / 2
         expected = digamma((dof - np.arange(self.dimension)) / 2).sum() + self.dimension * np.log(2)
         of_columns = expected - (self.dimension - n) * np.log(dof) - log_determinant(block) - n * np.log(np.pi * f)
@@ -34,7 +48,7 @@ class ImputingTails(Imputing):
             _, a, b = self.scale(natural, row, f)
             a, b = (f / 2, f / 2) if before else (a, b)
             missing = np.flatnonzero(np.isnan(row))
-            moment = a / b * np.outer(filled, filled) + covariance
+            moment = a / b * (np.outer(filled, filled) + self.of_cells(row)) + covariance
             total += share * np.concatenate([[1.0, a / b], a / b * filled, moment.ravel()])
             of_row = digamma(a) - np.log(b)
             log += share * of_row

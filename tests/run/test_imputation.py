@@ -7,9 +7,10 @@ import pytest
 from scipy import sparse
 
 import stickbreak as sb
-from cases import START, Case, fit_from, globals_of, make_case, passes
+from cases import START, Case, component, fit_from, globals_of, make_case, passes
 from kinds import every_marginalising, every_process
-from oracles import missing
+from oracles import conditionals, missing
+from oracles.models import Array
 
 
 def fitted(seed: int, likelihood: str, process: str = "nested", **options: Any) -> tuple[Case, sb.Fit]:
@@ -156,3 +157,60 @@ def test_fits_with_holes_are_saved(likelihood: str, tmp_path: Any) -> None:
     assert again.elbo == fit.elbo
     np.testing.assert_array_equal(again.impute(case.rows), fit.impute(case.rows))
     np.testing.assert_array_equal(again.log_predictive(case.rows), fit.log_predictive(case.rows))
+
+
+def correlated(seed: int) -> Array:
+    """Return rows of three correlated columns with some missing values."""
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((80, 3)) @ np.array([[1.0, 0.6, -0.3], [0.0, 1.0, 0.4], [0.0, 0.0, 1.2]]) + [3, -1, 0]
+    rows[::6, 1] = np.nan
+    return rows
+
+
+# Two of three values are missing, one, and the first and the last.
+HOLES = np.array([[3.7, np.nan, np.nan], [np.nan, -1.0, np.nan], [np.nan, np.nan, 2.0], [4.0, np.nan, -1.0]])
+
+
+@pytest.mark.parametrize("tail_dof", [None, 1.5, 2.0, 6.0])
+def test_missing_values_follow_the_conditional_distribution(tail_dof: float | None) -> None:
+    """With few degrees of freedom a variance exists only because of the values that are there."""
+    likelihood = sb.Gaussian() if tail_dof is None else sb.StudentT(tail_dof)
+    fit = sb.fit(
+        sb.Mixture(likelihood, process=sb.FiniteDirichlet(1)), correlated(3), missing="marginalize", progress=False
+    )
+    values, variances = fit.impute(HOLES, return_variance=True)
+    posterior = component(fit, 0)
+    for row, found, spread in zip(HOLES, values, variances, strict=True):
+        absent = np.isnan(row)
+        if tail_dof is None:
+            mean, covariance = conditionals.of_normal(posterior, row)
+        else:
+            mean, covariance = conditionals.of_tails(posterior, row, tail_dof)
+        np.testing.assert_allclose(found[absent], mean, rtol=1e-9)
+        np.testing.assert_allclose(spread[absent], np.diag(covariance), rtol=1e-9 if tail_dof is None else 1e-5)
+        np.testing.assert_array_equal((found[~absent], spread[~absent]), (row[~absent], 0.0 * row[~absent]))
+
+
+@pytest.mark.parametrize("constant", [(0,), (2,), (0, 2)])
+def test_codes_are_imputed_beside_constant_columns(constant: tuple[int, ...]) -> None:
+    """Constant columns, which the model does not see, move neither the codes nor the numbers that are imputed."""
+    rng = np.random.default_rng(4)
+    labels = np.arange(120) % 3
+    table = np.column_stack([rng.standard_normal((120, 3)), np.array([2.0, 0.0, 3.0])[labels], labels < 2])
+    table[:, 1] += 6.0 * labels
+    table[::10, 3] = np.nan
+    table[5::10, 4] = np.nan
+    table[:, constant] = 7.0
+    blocks = sb.Columns({(0, 1, 2): sb.DiagonalGaussian(), (3, 4): sb.Categorical()})
+    options: dict[str, Any] = {"init": labels, "missing": "marginalize", "progress": False}
+    with pytest.warns(sb.SupportWarning):
+        fit = sb.fit(sb.Mixture(blocks, process=sb.FiniteDirichlet(3)), table, START, **options)
+    rows = np.array([[0.0, 0.0, 0.0, 2, 1], [0.0, 6.0, 0.0, 0, 1], [0.0, 12.0, 0.0, 3, 0]])
+    rows[:, constant] = 7.0
+    without_codes, without_number = rows.copy(), rows.copy()
+    without_codes[:, 3:] = without_number[:, 1] = np.nan
+    values, variances = fit.impute(without_codes, return_variance=True)
+    np.testing.assert_array_equal(values, rows)
+    assert (variances[:, 3:] > 0).all()
+    assert (variances[:, 3:] < 0.2).all()
+    np.testing.assert_allclose(fit.impute(without_number), rows, atol=0.5)
