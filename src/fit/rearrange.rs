@@ -359,6 +359,47 @@ mod tests {
         (best, found, bound)
     }
 
+    /// The parts of a pool are made of the rows of all its components.
+    #[test]
+    fn a_replacement_has_all_rows() {
+        let (values, labels) = crossed(2, 60);
+        let table = DenseRows::new(&values[..], 1);
+        let rows = TableRows { rows: &table, weights: None };
+        let settings = Settings { n_components: Some(6), moves: Moves::usual(), ..Settings::default() };
+        let (specification, init) = (Specification::new("Gaussian", "DirichletProcess"), Init::Labels(&labels));
+        let job = Job { specification: &specification, rows: &rows, init: &init, settings: &settings, ask: None };
+        let cancel = Cancel::default();
+        let prepared = Prepared::new(&job, None, &cancel).expect("a good job");
+        let seen = SeenRows { rows: &rows, coordinates: &prepared.grounds.coordinates };
+        let list: Vec<u64> = (0..values.len() as u64).collect();
+        let local = LocalOptions { keep: Keep::Summary, bounds_memory: 0, ..prepared.settings.local };
+        let executor = prepared.executor_over(prepared.source.as_ref(), &prepared.model, local).expect("rows");
+        let mut rearranging = Rearranging {
+            executor,
+            units: seen.pick(&list).expect("rows of the table"),
+            cancel: &cancel,
+            generator: stream(1, Purpose::Rearrangements, 0),
+            edits: EditLog::default(),
+            n_visits: 0,
+            pairs: 0,
+            model: prepared.model.clone(),
+        };
+        let mut total = prepared.start().expect("labels").memo.total().clone();
+        total.ids = rearranging.edits.issue(total.n_components());
+        let state = rearranging.settled(total).expect("not cancelled").expect("finite");
+        let n = values.len() as f64;
+        let mut n_replaced = [0; 4];
+        for _ in 0..40 {
+            let Some(next) = rearranging.replaced(&state).expect("finite") else { continue };
+            n_replaced[state.total.ids.iter().filter(|id| !next.ids.contains(id)).count()] += 1;
+            // Small shares and parts of less than half a row are left out.
+            let mass = next.counts.iter().sum::<f64>();
+            assert!((mass - n).abs() < 0.01 * n, "{mass} {n}");
+            assert_eq!((next.mass, next.log_base_measure), (state.total.mass, state.total.log_base_measure));
+        }
+        assert!(n_replaced[1..].iter().all(|&n| n > 0), "{n_replaced:?}");
+    }
+
     #[test]
     fn components_of_a_class_are_put_right_within_it() {
         let (best, found, bound) = rearranged_within(2, 100, 5_000_000, Some((0..600).map(|row| row / 300).collect()));

@@ -194,3 +194,54 @@ impl<F: Scalar> Engine<'_, F> {
         self.adopt(model);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::data::{DenseRows, TableRows};
+    use crate::fit::prepare::Prepared;
+    use crate::fit::{Job, Settings};
+    use crate::init::Init;
+    use crate::model::Specification;
+    use crate::moves::Moves;
+    use crate::parallel::Cancel;
+
+    /// The reason why a run ends whose stage has ended, or was cut, and after passes from then on; with the stages that
+    /// it is in.
+    fn ends(stage: Stage, is_cut: bool) -> [(Option<StopReason>, Stage); 2] {
+        let values: Vec<f64> = (0..60).map(|row| f64::from(row % 3) * 5.0 + f64::from(row).sin()).collect();
+        let labels: Vec<u32> = (0..60).map(|row| row % 3).collect();
+        let table = DenseRows::new(&values[..], 1);
+        let rows = TableRows { rows: &table, weights: None };
+        let moves = Moves::usual();
+        let settings = Settings { n_components: Some(3), moves, max_passes: 50, ..Settings::default() };
+        let (specification, init) = (Specification::new("Gaussian", "DirichletProcess"), Init::Labels(&labels));
+        let job = Job { specification: &specification, rows: &rows, init: &init, settings: &settings, ask: None };
+        let cancel = Cancel::default();
+        let prepared = Prepared::new(&job, None, &cancel).expect("a good job");
+        // No other start and no rearrangement.
+        let (data, identity) = (|| Ok(()), &prepared.identity);
+        let (model, round, started) = (prepared.model.clone(), prepared.round(), Instant::now());
+        let mut engine = Engine { model, identity, settings: &prepared.settings, round, data: &data, started };
+        let mut position = prepared.start().expect("labels");
+        position.search.stage = stage;
+        [is_cut, false].map(|is_cut| {
+            let reason = engine.search_on(&mut position, is_cut, &()).expect("finite");
+            let best = position.search.best.as_deref().expect("kept");
+            assert_eq!(best.is_cut, reason.is_none(), "{stage:?}");
+            assert_eq!(position.memo.total().mass, best.total.mass);
+            (reason, position.search.stage)
+        })
+    }
+
+    #[test]
+    fn a_stage_that_was_cut_is_settled_before_the_end() {
+        let ended = Some(StopReason::Converged);
+        for stage in [Stage::Estimating, Stage::OtherStart, Stage::Rearranged] {
+            assert_eq!(ends(stage, true), [(None, Stage::Last), (ended, Stage::Last)], "{stage:?}");
+            assert_eq!(ends(stage, false), [(ended, stage), (ended, stage)], "{stage:?}");
+        }
+    }
+}

@@ -97,7 +97,7 @@ impl<F: Scalar> Prepared<'_, F> {
         trees.table = picked(&values, d, &some);
         let tree = trees.grown(&breadth, N_TRIALS)?;
         let Some(tree) = tree.filter(|tree| tree.n_clusters() > most) else { return Ok(None) };
-        let total = self.sums(&rows.pick(&numbers(&some))?, &tree)?.scale(self.n_rows as f64 / some.len() as f64);
+        let total = self.sums(&rows.pick(&numbers(&some))?, &tree)?;
         let classes = vec![None; total.n_components()];
         Ok(Some(NewStart { total, classes, base: tree.base, stage: Stage::OtherStart }))
     }
@@ -127,7 +127,7 @@ impl<F: Scalar> Prepared<'_, F> {
         Ok(present.0.len())
     }
 
-    /// The sums of the rows of each cluster of a tree of these rows.
+    /// The sums of the rows of each cluster of a tree of these rows, scaled to the mass of all rows.
     fn sums(&self, units: &RowUnits<'_, F>, tree: &CutTree) -> Result<Summary> {
         let ids = EditLog::default().issue(tree.n_clusters());
         let mut labels = vec![0; self.n_rows];
@@ -141,7 +141,8 @@ impl<F: Scalar> Prepared<'_, F> {
             keep: Keep::Summary,
             cancel: self.cancel,
         };
-        Ok(step.run(units, None, &mut [])?.summary.into_dense())
+        let sums = step.run(units, None, &mut [])?.summary.into_dense();
+        Ok(sums.scale(self.n_rows as f64 / units.len() as f64))
     }
 }
 
@@ -340,4 +341,36 @@ fn numbers(rows: &[u32]) -> Vec<u64> {
 /// These rows as a table.
 fn picked(values: &[f64], d: usize, rows: &[u32]) -> RowTable {
     RowTable::dense(rows.iter().flat_map(|&row| &values[row as usize * d..][..d]).copied().collect(), d)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{DenseRows, TableRows};
+    use crate::fit::{Job, Settings};
+    use crate::init::Init;
+    use crate::model::Specification;
+    use crate::parallel::Cancel;
+
+    /// A start from some rows stands for all of them, as one of more than [`MANY_ROWS`] rows does.
+    #[test]
+    fn the_sums_of_some_rows_have_the_mass_of_all() {
+        let values: Vec<f64> = (0..40).map(|row| f64::from(row % 4) * 5.0 + f64::from(row).sin()).collect();
+        let table = DenseRows::new(&values[..], 1);
+        let rows = TableRows { rows: &table, weights: None };
+        let (settings, init) = (Settings::default(), Init::KmeansPlusPlus);
+        let specification = Specification::new("Gaussian", "DirichletProcess");
+        let job = Job { specification: &specification, rows: &rows, init: &init, settings: &settings, ask: None };
+        let cancel = Cancel::default();
+        let prepared = Prepared::new(&job, None, &cancel).expect("a good job");
+        let rows = SeenRows { rows: &rows, coordinates: &prepared.grounds.coordinates };
+        let units = rows.pick(&[1, 4, 5, 9, 17, 18, 30, 33]).expect("rows of the table");
+        let tree = CutTree { evidence: 0.0, labels: vec![0, 1, 0, 0, 0, 2, 2, 0], base: Parameters::default() };
+        let found = prepared.sums(&units, &tree).expect("finite");
+        assert!((found.mass - 40.0).abs() < 1e-12 && found.counts == [25.0, 5.0, 10.0], "{found:?}");
+        // The sums of a cluster are its count times its mean.
+        let relative = relative(&units, prepared.model.likelihood.origin());
+        let mean = 0.5 * (relative[5] + relative[6]);
+        assert!((found.component(2).statistics[0] - 10.0 * mean).abs() < 1e-9, "{found:?}");
+    }
 }

@@ -160,3 +160,34 @@ impl SampledRows {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two rows of class 0, one of class 1 and one of no class, of these masses and divergences from their seeds.
+    fn rows() -> SampledRows {
+        let classes = vec![Some(0), Some(0), Some(1), None];
+        SampledRows { classes, masses: vec![1.0, 2.0, 4.0, 8.0], distances: vec![3.0, 5.0, 7.0, 9.0] }
+    }
+
+    #[test]
+    fn a_seed_is_judged_by_the_rows_that_it_may_have() {
+        // All rows are near the seed, but only those of its class may join it.
+        let near = [0.0, 1.0, 0.5, 2.0];
+        let others = |of: [f64; 4]| of.iter().sum::<f64>();
+        assert_eq!(rows().left(0, near.iter()), others([0.0, 2.0, 28.0, 72.0]));
+        assert_eq!(rows().left(2, near.iter()), others([3.0, 10.0, 2.0, 72.0]));
+        assert_eq!(rows().left(3, near.iter()), others([3.0, 10.0, 28.0, 16.0]));
+    }
+
+    #[test]
+    fn what_is_left_is_what_stays_once_a_seed_is_taken() {
+        let near = [4.0, 1.0, 0.5, 2.0];
+        for seed in 0..4 {
+            let (left, mut rows) = (rows().left(seed, near.iter()), rows());
+            rows.take(seed, near.iter());
+            assert_eq!(left, rows.weights().iter().sum::<f64>(), "{seed}");
+        }
+    }
+}

@@ -94,3 +94,41 @@ impl ScaledLaw {
         self.parts[Chances::new(&weights).choose(generator)].1.draw(row, generator)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::laws::Elliptical;
+
+    /// Normal distributions of two columns with these weights and variances, under a tail of `dof`.
+    fn law(weights: [f64; 2], variances: [f64; 2], dof: f64) -> ScaledLaw {
+        let part = |(weight, variance): (f64, f64)| {
+            let scale = vec![variance, 0.5 * variance, 0.5 * variance, variance];
+            let part = Elliptical::new(vec![1.0, -2.0], scale, f64::INFINITY).expect("definite");
+            (weight, Law::Joint(part))
+        };
+        ScaledLaw::new(weights.into_iter().zip(variances).map(part).collect(), dof)
+    }
+
+    /// A row with n given values has n more degrees of freedom, so that a variance that did not exist may exist. It is
+    /// the mean of those of the parts, which are normal, with their weights given the value.
+    #[test]
+    fn given_values_make_a_variance_finite() {
+        let (weights, variances, value) = ([0.3, 0.7], [1.0, 9.0], 2.5);
+        let density = |variance: f64| (-0.5 * (value - 1.0_f64).powi(2) / variance).exp() / variance.sqrt();
+        let shares: Vec<f64> = (0..2).map(|part| weights[part] * density(variances[part])).collect();
+        let expected = (shares[0] * 0.75 * variances[0] + shares[1] * 0.75 * variances[1]) / (shares[0] + shares[1]);
+        for dof in [1.0, 1.5, 2.0] {
+            let law = law(weights, variances, dof);
+            let [first, between, _, second] = law.covariance()[..] else { panic!("two columns") };
+            assert!(first.is_infinite() && second.is_infinite() && between.is_nan());
+            assert!(law.marginal(&[1]).expect("definite").covariance()[0].is_infinite());
+            let found = law.conditional(&[1], &[0], &[value]).expect("definite").1.covariance();
+            if dof > 1.0 {
+                assert!((found[0] - expected).abs() < 1e-12 * expected, "{dof}: {found:?} {expected}");
+            } else {
+                assert!(found[0].is_infinite(), "{dof}: {found:?}");
+            }
+        }
+    }
+}

@@ -148,3 +148,72 @@ impl NormalWishartModel for StudentT {
         self.normal.rebase_of(n_scaled(component), component, origin)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::RowBlock;
+    use crate::laws::{ColumnLaw, Elliptical};
+    use crate::likelihood::{ComponentStreams, build};
+    use crate::parallel::Cancel;
+    use crate::parameters::{table, vector};
+    use crate::scoring::Incomplete;
+    use crate::simd::Lines;
+    use crate::special::ln_gamma;
+
+    const F: f64 = 3.0;
+    const KAPPA: f64 = 0.7;
+    const DOF: f64 = 5.0;
+    const MEAN: [f64; 2] = [0.3, -0.2];
+
+    /// ln p(x, u) of a row and its scale under the base measure: `u ~ Gamma(f / 2, f / 2)`, and the row given it is a
+    /// Student t whose location is uncertain.
+    fn log_joint(covariance: &str, row: &[f64], u: f64) -> f64 {
+        let half = 0.5 * F;
+        let of_scale = half * half.ln() - ln_gamma(half) + (half - 1.0) * u.ln() - half * u;
+        let spread = u.recip() + KAPPA.recip();
+        if covariance == DIAGONAL {
+            let column = |((x, place), scale): ((&f64, f64), f64)| {
+                ColumnLaw::Student { place, scale: (spread * scale / DOF).sqrt(), dof: DOF }.log_density(*x)
+            };
+            return of_scale + row.iter().zip(MEAN).zip([2.0, 1.5]).map(column).sum::<f64>();
+        }
+        let dof = DOF - 1.0;
+        let scale = [2.0, 0.6, 0.6, 1.5].map(|value| spread * value / dof).to_vec();
+        of_scale + Elliptical::new(MEAN.to_vec(), scale, dof).expect("definite").log_density(row, &mut Vec::new())
+    }
+
+    #[test]
+    fn a_row_and_its_drawn_scale_have_their_joint_density() {
+        let (cancel, row) = (Cancel::default(), [1.4, 0.9]);
+        for (covariance, scale) in [(FULL, table(2, vec![2.0, 0.6, 0.6, 1.5])), (DIAGONAL, vector(vec![2.0, 1.5]))] {
+            let parameters = Parameters::from_pairs([
+                (TAIL_DOF, Value::Number(F)),
+                (COVARIANCE.name, Value::Text(covariance.to_owned())),
+                ("mean", vector(MEAN.to_vec())),
+                ("mean_precision", Value::Number(KAPPA)),
+                ("dof", Value::Number(DOF)),
+                ("scale", scale),
+                (RESOLUTION.name, Value::Number(0.0)),
+            ]);
+            let frame = Frame { origin: vec![0.0; 2], ..Frame::default() };
+            let likelihood = build::<f64>("StudentT", &parameters, frame).expect("complete");
+            let nothing = vec![0.0; likelihood.n_statistics()];
+            let prior = Sufficient { count: 0.0, statistics: &nothing };
+            let streams = ComponentStreams { key: 5, cancel: &cancel };
+            let scorer = likelihood.drawn_scorer(&[prior], &[0.0], streams).expect("proper");
+            let mut base = [0.0];
+            likelihood.scores().expect("scores").log_base_measures(RowBlock::Dense(&row), &mut base);
+            for number in 0..5 {
+                let mut statistics = nothing.clone();
+                let rows = Incomplete { values: RowBlock::Dense(&row), weights: &[1.0], number: &|_| number };
+                let completing = scorer.completing().expect("of tails");
+                completing.accumulate(0, rows, &mut statistics, &mut Lines::default());
+                let component = Sufficient { count: 1.0, statistics: &statistics };
+                let found = likelihood.log_marginal(component).expect("definite") + base[0];
+                let expected = log_joint(covariance, &row, ScaleSums::of(component).mass);
+                assert!((found - expected).abs() < 1e-12 * expected.abs(), "{covariance}: {found} {expected}");
+            }
+        }
+    }
+}

@@ -183,6 +183,17 @@ mod tests {
     }
 
     #[test]
+    fn some_draws_keep_their_repetitions() {
+        // Four distinct draws of three rows, made three times, once, twice and once.
+        let distinct = [[0, 0, 1], [0, 1, 1], [0, 1, 2], [0, 0, 0]];
+        let labels: Vec<i32> = [0, 1, 0, 2, 0, 3, 2].into_iter().flat_map(|draw: usize| distinct[draw]).collect();
+        let draws = LabelDraws::new(&labels, 3).expect("seven draws");
+        let some = draws.thinned(2).expect("more than two");
+        assert_eq!([some.draw(0), some.draw(1)], [draws.draw(0), draws.draw(2)]);
+        assert_eq!(some.times, [3.0, 2.0]);
+    }
+
+    #[test]
     fn what_are_no_draws_is_refused() {
         for (labels, n) in [(vec![], 3), (vec![0, 1], 0), (vec![0, 1, 2], 2), (vec![0, -1], 2), (vec![-1, -1], 2)] {
             assert!(matches!(LabelDraws::new(&labels, n), Err(Error::Format { .. })), "{labels:?}");

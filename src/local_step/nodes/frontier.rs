@@ -283,3 +283,40 @@ impl BatchTree {
             + self.ahead.values().map(ahead).sum::<usize>()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::DenseRows;
+    use crate::likelihood::{Frame, build};
+    use crate::parameters::{Parameters, Value, table, vector};
+
+    /// A budget is spent on what openings say that they add. Nodes of few rows are opened to single rows at once.
+    #[test]
+    fn a_node_adds_as_many_units_as_it_says() {
+        const D: usize = 5;
+        let values: Vec<f64> = (0..D * 60).map(|index| (index as f64 * 0.37).sin() * (1 + index % 7) as f64).collect();
+        let table_rows = DenseRows::new(&values[..], D);
+        let rows = RowUnits::all(&table_rows, None);
+        let scale = (0..D * D).map(|index| if index % (D + 1) == 0 { 1.0 } else { 0.0 }).collect();
+        let parameters = Parameters::from_pairs([
+            ("mean", vector(vec![0.0; D])),
+            ("mean_precision", Value::Number(0.5)),
+            ("dof", Value::Number(D as f64 + 2.0)),
+            ("scale", table(D, scale)),
+        ]);
+        let frame = Frame { origin: vec![0.0; D], ..Frame::default() };
+        let likelihood = build::<f64>("Gaussian", &parameters, frame).expect("complete");
+        let options = TreeOptions { depth: 2, cut: NodeCut::Axis };
+        let mut tree = BatchTree::new(likelihood.as_ref(), &rows, options);
+        let mut largest = 0;
+        while let Some(node) = (0..tree.starts.len()).find(|&node| tree.range(node).len() > 1) {
+            let (before, n_more) = (tree.starts.len(), tree.n_more(node));
+            tree.open(likelihood.as_ref(), &rows, &[node]);
+            assert_eq!(tree.starts.len(), before + n_more);
+            assert_eq!(tree.nodes().len(), before + n_more);
+            largest = largest.max(n_more);
+        }
+        assert_eq!((tree.starts.len(), largest > 1), (60, true));
+    }
+}

@@ -139,3 +139,54 @@ impl WeightDraws for SlicedJumps {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::DenseRows;
+    use crate::grounds::Grounds;
+    use crate::mcmc::tests::cases::{gaussian, named, specification};
+    use crate::parallel::Cancel;
+    use crate::parameters::{Value, vector};
+    use crate::rng::stream;
+    use crate::special::ln_gamma;
+
+    /// The number of jumps of a measure above `least` by the midpoint rule in their logarithm: the integral of
+    /// `a (1 + u)^sigma / Gamma(1 - sigma) s^(-1 - sigma) e^-s`.
+    fn expected_jumps(mass: f64, discount: f64, log_u: f64, least: f64) -> f64 {
+        let rate = mass * log_u.exp().ln_1p().mul_add(discount, -ln_gamma(1.0 - discount)).exp();
+        let (low, steps) = (least.ln(), 2_000);
+        let width = (60.0_f64.ln() - low) / f64::from(steps);
+        let middle = |step: i32| (low + (f64::from(step) + 0.5) * width).exp();
+        (0..steps).map(middle).map(|s| rate * s.powf(-discount) * (-s).exp() * width).sum()
+    }
+
+    /// A chain that starts with a mass of one draws a mass near 100. The jumps without rows are those of the drawn
+    /// mass: their number in all sweeps is within 6 standard deviations of its mean, which a Poisson number exceeds once
+    /// in 500 million.
+    #[test]
+    fn jumps_follow_the_mass_that_the_sweep_has_drawn() {
+        let mass = [("mass", vector(vec![1e6, 1e4])), ("discount", Value::Number(0.3))];
+        let process = named("NormalizedGeneralizedGamma", mass);
+        let values = [0.1, 0.4, -0.6, 2.1, 1.7];
+        let rows = DenseRows::new(&values[..], 1);
+        let cancel = Cancel::default();
+        let grounds = Grounds::for_sampler(&specification(gaussian(1), process.clone()), &rows, &cancel);
+        let grounds = grounds.expect("valid");
+        let field = Field::new(&grounds, &rows).expect("complete");
+        let jumps = process::build(&process.name, &process.parameters).expect("valid").jumps().expect("a measure");
+        let weighing = SlicedJumps(jumps);
+        let (mut found, mut expected) = (0.0, 0.0);
+        for seed in 0..30 {
+            let mut state = LabelState::new(&field, &[0, 0, 0, 1, 1]).expect("two clusters");
+            state.process.concentration = 1.0;
+            let drawn = weighing.weigh(&mut state, &mut stream(seed, Purpose::Sweeps, 0), seed).expect("few");
+            found += drawn.sources.iter().filter(|source| source.is_none()).count() as f64;
+            let (log_slice, _) = drawn.slices.expect("of every row").lowest(&state.labels);
+            let (mass, log_u) = (state.process.concentration, state.process.auxiliary.expect("drawn").log_u);
+            assert!((mass - 100.0).abs() < 5.0, "{mass}");
+            expected += expected_jumps(mass, 0.3, log_u, log_slice.exp());
+        }
+        assert!((found - expected).abs() < 6.0 * expected.sqrt() && expected > 200.0, "{found} {expected}");
+    }
+}

@@ -145,6 +145,11 @@ fn learned_pitman_yor() -> Named {
     named("PitmanYor", [("discount", vector(vec![2.0, 18.0])), ("concentration", vector(vec![2.0, 1.5]))])
 }
 
+fn learned_generalized_gamma() -> Named {
+    let mass = ("mass", vector(vec![2.0, 1.5]));
+    named("NormalizedGeneralizedGamma", [mass, ("discount", Value::Number(0.2))])
+}
+
 fn sampler(entry: &Entry, truncation: Option<f64>) -> Box<dyn Sampler> {
     let pairs = truncation.map(|value| ("truncation".to_owned(), Value::Number(value)));
     crate::mcmc::build(entry.name, &Parameters(pairs.into_iter().collect())).expect("a sampler")
@@ -303,7 +308,8 @@ fn expected(process: &Named, n: usize) -> [f64; 4] {
     }
     let law = crate::process::build(&process.name, &process.parameters).expect("valid").partitions().expect("a law");
     let state = law.start(law.augments()).expect("fixed").integrated();
-    let concentrations: Vec<(f64, f64)> = match process.parameters.0.get("concentration") {
+    let given = &process.parameters.0;
+    let concentrations: Vec<(f64, f64)> = match given.get("concentration").or_else(|| given.get("mass")) {
         // Gamma(2, 1.5) by the rectangle rule in its logarithm.
         Some(Value::Array { .. }) => {
             let points = (-600..=300).map(|i| (f64::from(i) / 50.0).exp());
@@ -346,7 +352,7 @@ fn expected(process: &Named, n: usize) -> [f64; 4] {
 const MOST: f64 = 5.2;
 
 #[test]
-#[ignore = "slow: a quarter of a million sweeps, each on new rows"]
+#[ignore = "slow: half a million sweeps, each on new rows"]
 fn sweeps_keep_the_prior() {
     for (entry, truncation, process) in [
         (&BlockedGibbs::ENTRY, Some(60.0), sticks(2.0, 3.0)),
@@ -358,6 +364,7 @@ fn sweeps_keep_the_prior() {
         (&Slice::ENTRY, None, dirichlet()),
         (&Slice::ENTRY, None, pitman_yor(0.3, 0.7)),
         (&Slice::ENTRY, None, generalized_gamma(0.9, 0.2)),
+        (&Slice::ENTRY, None, learned_generalized_gamma()),
         (&BlockedGibbs::ENTRY, Some(200.0), learned_pitman_yor()),
         (&Slice::ENTRY, None, learned_pitman_yor()),
     ] {
