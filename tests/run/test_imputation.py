@@ -171,24 +171,47 @@ def correlated(seed: int) -> Array:
 HOLES = np.array([[3.7, np.nan, np.nan], [np.nan, -1.0, np.nan], [np.nan, np.nan, 2.0], [4.0, np.nan, -1.0]])
 
 
+def one_component(tail_dof: float | None) -> sb.Fit:
+    """Return a fit of one component, of a Gaussian without degrees of freedom of a tail."""
+    likelihood = sb.Gaussian() if tail_dof is None else sb.StudentT(tail_dof)
+    model = sb.Mixture(likelihood, process=sb.FiniteDirichlet(1))
+    return sb.fit(model, correlated(3), missing="marginalize", progress=False)
+
+
+def expected(fit: sb.Fit, row: Array, tail_dof: float | None) -> tuple[Array, Array]:
+    """Return mean and covariance of the missing values of a row."""
+    if tail_dof is None:
+        return conditionals.of_normal(component(fit, 0), row)
+    return conditionals.of_tails(component(fit, 0), row, tail_dof)
+
+
 @pytest.mark.parametrize("tail_dof", [None, 1.5, 2.0, 6.0])
 def test_missing_values_follow_the_conditional_distribution(tail_dof: float | None) -> None:
     """With few degrees of freedom a variance exists only because of the values that are there."""
-    likelihood = sb.Gaussian() if tail_dof is None else sb.StudentT(tail_dof)
-    fit = sb.fit(
-        sb.Mixture(likelihood, process=sb.FiniteDirichlet(1)), correlated(3), missing="marginalize", progress=False
-    )
+    fit = one_component(tail_dof)
     values, variances = fit.impute(HOLES, return_variance=True)
-    posterior = component(fit, 0)
     for row, found, spread in zip(HOLES, values, variances, strict=True):
         absent = np.isnan(row)
-        if tail_dof is None:
-            mean, covariance = conditionals.of_normal(posterior, row)
-        else:
-            mean, covariance = conditionals.of_tails(posterior, row, tail_dof)
+        mean, covariance = expected(fit, row, tail_dof)
         np.testing.assert_allclose(found[absent], mean, rtol=1e-9)
         np.testing.assert_allclose(spread[absent], np.diag(covariance), rtol=1e-9 if tail_dof is None else 1e-5)
         np.testing.assert_array_equal((found[~absent], spread[~absent]), (row[~absent], 0.0 * row[~absent]))
+
+
+@pytest.mark.parametrize(("tail_dof", "n"), [(None, 10_000), (6.0, 1_000)])
+def test_missing_values_are_drawn_together(tail_dof: float | None, n: int) -> None:
+    """Means and covariances of draws are within 5 standard errors of those of the conditional distribution."""
+    fit = one_component(tail_dof)
+    drawn = fit.sample_missing(np.repeat(HOLES, n, axis=0), seed=5).reshape(len(HOLES), n, 3)
+    for row, draws in zip(HOLES, drawn, strict=True):
+        absent = np.isnan(row)
+        np.testing.assert_array_equal(draws[:, ~absent], np.tile(row[~absent], (n, 1)))
+        mean, covariance = expected(fit, row, tail_dof)
+        away = draws[:, absent] - mean
+        products = np.einsum("ni,nj->nij", away, away).reshape(n, -1)
+        for values, target in ((away, np.zeros(len(mean))), (products, covariance.ravel())):
+            errors = values.std(0) / np.sqrt(n)
+            np.testing.assert_array_less(np.abs(values.mean(0) - target), 5 * errors)
 
 
 @pytest.mark.parametrize("constant", [(0,), (2,), (0, 2)])
