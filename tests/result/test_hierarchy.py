@@ -10,8 +10,9 @@ from scipy.cluster.hierarchy import fcluster, is_monotonic, is_valid_linkage
 from scipy.special import gammaln, logsumexp
 
 import stickbreak as sb
+from kinds import oracle_of
 from oracles.forests import Forests
-from oracles.partitions import GaussianMarginal, MultinomialMarginal, dirichlet, pitman_yor
+from oracles.partitions import ConjugateMarginal, GaussianMarginal, MultinomialMarginal, dirichlet, pitman_yor
 
 RNG = np.random.default_rng(1)
 PSI = np.array([[1.0, 0.2], [0.2, 0.8]])
@@ -20,6 +21,9 @@ MODEL = sb.Mixture(likelihood=GAUSSIAN, process=sb.DirichletProcess(0.8))
 X = np.concatenate([RNG.normal(-6, 1, size=(20, 2)), RNG.normal(6, 1, size=(25, 2))])
 BETA = np.array([0.4, 0.7, 1.0, 0.5])
 WORDS = RNG.poisson([[3, 0.5, 0.2, 1.0]] * 4 + [[0.2, 2.0, 3.0, 0.1]] * 3).astype(float)
+# A Gaussian beside two blocks of counts.
+BLOCKS = sb.Columns({(3, 0): GAUSSIAN, (1,): sb.Poisson([1.5], rate=0.4), (2,): sb.Poisson([0.7], rate=0.9)})
+TABLE = np.column_stack([X[17:24, 1], WORDS[:, [0, 2]], X[17:24, 0]])
 METHODS = ("bhc", "incremental")
 
 
@@ -39,6 +43,11 @@ CASES = {
         sb.Mixture(likelihood=sb.Multinomial(pseudo_counts=BETA), process=sb.DirichletProcess(0.8)),
         WORDS,
         MultinomialMarginal(BETA),
+    ),
+    "columns": (
+        sb.Mixture(likelihood=BLOCKS, process=sb.DirichletProcess(0.8)),
+        TABLE,
+        ConjugateMarginal(oracle_of(sb.Mixture(likelihood=BLOCKS)).likelihood),
     ),
 }
 
