@@ -140,4 +140,28 @@ OF_TRUST: tuple[Bug, ...] = (
         "                self.start_again(position)?",
         "fit::search",
     ),
+    Bug(
+        163,
+        "sticks of a sweep follow the concentration before it",
+        "src/mcmc/conditional/slice.rs",
+        "        process.update_given_counts(&state.counts, 0.0, &mut state.process, draws);\n"
+        "        let mut sticks = draw_sticks(process, &state.counts, 0.0, &state.process, draws);\n",
+        "        let before = state.process;\n"
+        "        process.update_given_counts(&state.counts, 0.0, &mut state.process, draws);\n"
+        f"        let law = if {bug(163)} {{ before }} else {{ state.process }};\n"
+        "        let mut sticks = draw_sticks(process, &state.counts, 0.0, &law, draws);\n",
+        "conditional::slice",
+    ),
+    Bug(
+        164,
+        "truncated sticks follow the concentration before the sweep",
+        "src/mcmc/conditional/blocked.rs",
+        "        process.update_given_counts(occupied, of_last, &mut state.process, draws);\n"
+        "        let mut sticks = draw_sticks(process, &counts, of_last, &state.process, draws);\n",
+        "        let before = state.process;\n"
+        "        process.update_given_counts(occupied, of_last, &mut state.process, draws);\n"
+        f"        let law = if {bug(164)} {{ before }} else {{ state.process }};\n"
+        "        let mut sticks = draw_sticks(process, &counts, of_last, &law, draws);\n",
+        "conditional::blocked",
+    ),
 )

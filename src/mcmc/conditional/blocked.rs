@@ -145,3 +145,19 @@ impl WeightDraws for FixedComponents {
         Some(self.n_components)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mcmc::conditional::tests::{check_sticks, narrow};
+
+    #[test]
+    fn sticks_follow_the_concentration_that_the_sweep_has_drawn() {
+        let process = narrow();
+        let built = process::build(&process.name, &process.parameters).expect("valid");
+        check_sticks(
+            &Truncated { process: built.sticks().expect("of a Dirichlet process"), n_components: 40 },
+            &process,
+        );
+    }
+}

@@ -145,6 +145,7 @@ mod tests {
     use super::*;
     use crate::data::DenseRows;
     use crate::grounds::Grounds;
+    use crate::mcmc::conditional::tests::{check_sticks, narrow};
     use crate::mcmc::tests::cases::{gaussian, named, specification};
     use crate::parallel::Cancel;
     use crate::parameters::{Value, vector};
@@ -162,8 +163,8 @@ mod tests {
     }
 
     /// A chain that starts with a mass of one draws a mass near 100. The jumps without rows are those of the drawn
-    /// mass: their number in all sweeps is within 6 standard deviations of its mean, which a Poisson number exceeds once
-    /// in 500 million.
+    /// mass: their number in all sweeps is within 6 standard deviations of its mean, which a Poisson number exceeds
+    /// once in 500 million.
     #[test]
     fn jumps_follow_the_mass_that_the_sweep_has_drawn() {
         let mass = [("mass", vector(vec![1e6, 1e4])), ("discount", Value::Number(0.3))];
@@ -188,5 +189,12 @@ mod tests {
             expected += expected_jumps(mass, 0.3, log_u, log_slice.exp());
         }
         assert!((found - expected).abs() < 6.0 * expected.sqrt() && expected > 200.0, "{found} {expected}");
+    }
+
+    #[test]
+    fn sticks_follow_the_concentration_that_the_sweep_has_drawn() {
+        let process = narrow();
+        let built = process::build(&process.name, &process.parameters).expect("valid");
+        check_sticks(&SlicedSticks(built.sticks().expect("of a Dirichlet process")), &process);
     }
 }

@@ -227,6 +227,37 @@ fn damaged_states_are_refused() {
     assert!(matches!(refused, Err(Error::InvalidArgument { argument, .. }) if argument == "init"));
 }
 
+/// Checks that sticks follow the concentration that a sweep has drawn, which is 100 within a few tenths, not the one of
+/// 1 before it. `v ~ Beta(1 + N_k, concentration + N_{>k})`: its mean is within 6 standard errors of that of the law,
+/// which each of two checks exceeds once in 500 million streams.
+pub(super) fn check_sticks(weighing: &dyn WeightDraws, process: &Named) {
+    let values = [0.1, 0.4, -0.6, 2.1, 1.7];
+    let rows = DenseRows::new(&values[..], 1);
+    let model = specification(gaussian(1), process.clone());
+    let grounds = Grounds::for_sampler(&model, &rows, &Cancel::default()).expect("valid");
+    let field = Field::new(&grounds, &rows).expect("complete");
+    let n = 300;
+    let mut sums = [0.0; 2];
+    for seed in 0..n {
+        let mut state = LabelState::new(&field, &[0, 0, 0, 1, 1]).expect("two clusters");
+        state.process.concentration = 1.0;
+        let drawn = weighing.weigh(&mut state, &mut stream(seed, Purpose::Sweeps, 0), seed).expect("few");
+        assert!((state.process.concentration - 100.0).abs() < 1.0);
+        let (_, sticks) = drawn.sticks.expect("of all components");
+        sums.iter_mut().zip(&sticks).for_each(|(sum, stick)| *sum += stick.log_on.exp());
+    }
+    for (sum, (a, b)) in sums.into_iter().zip([(4.0, 102.0), (3.0, 100.0_f64)]) {
+        let (mean, expected) = (sum / n as f64, a / (a + b));
+        let variance = expected * (1.0 - expected) / (a + b + 1.0);
+        assert!((mean - expected).abs() < 6.0 * (variance / n as f64).sqrt(), "{mean} {expected}");
+    }
+}
+
+/// A concentration that is 100 within a few tenths once it is drawn.
+pub(super) fn narrow() -> Named {
+    named("DirichletProcess", [("concentration", vector(vec![1e6, 1e4]))])
+}
+
 /// A known variance of rows about their means, and of the means.
 fn normal() -> Named {
     named(
