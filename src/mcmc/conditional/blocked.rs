@@ -149,11 +149,11 @@ impl WeightDraws for FixedComponents {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcmc::conditional::tests::{check_sticks, narrow};
+    use crate::mcmc::conditional::tests::{check_sticks, large};
 
     #[test]
     fn sticks_follow_the_concentration_that_the_sweep_has_drawn() {
-        let process = narrow();
+        let process = large();
         let built = process::build(&process.name, &process.parameters).expect("valid");
         check_sticks(
             &Truncated { process: built.sticks().expect("of a Dirichlet process"), n_components: 40 },

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
     use crate::data::DenseRows;
     use crate::grounds::Grounds;
-    use crate::mcmc::conditional::tests::{check_sticks, narrow};
+    use crate::mcmc::conditional::tests::{check_sticks, large};
     use crate::mcmc::tests::cases::{gaussian, named, specification};
     use crate::parallel::Cancel;
     use crate::parameters::{Value, vector};
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn sticks_follow_the_concentration_that_the_sweep_has_drawn() {
-        let process = narrow();
+        let process = large();
         let built = process::build(&process.name, &process.parameters).expect("valid");
         check_sticks(&SlicedSticks(built.sticks().expect("of a Dirichlet process")), &process);
     }
