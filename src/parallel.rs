@@ -69,7 +69,7 @@ fn pool(threads: Option<usize>) -> Result<rayon::ThreadPool> {
 /// # Errors
 /// If the system cannot start another thread.
 pub fn side_by_side<T: Send>(n: usize, task: impl Fn(usize) -> T + Sync) -> Result<Vec<T>> {
-    let threads = rayon::current_num_threads();
+    let threads = n_threads();
     let at_once = n.min(threads);
     if at_once <= 1 {
         return Ok((0..n).map(task).collect());
@@ -126,9 +126,15 @@ pub fn over_components<T>(n: usize, n_statistics: usize, work: impl FnOnce() -> 
     if nanoseconds < WORTHWHILE { alone(work) } else { work() }
 }
 
+/// Whether this thread does all work by itself: it was asked to, or it belongs to no pool. Nothing uses the pool that
+/// all threads of a process may share, because in a forked process it has no threads, and work would wait for ever.
+fn is_alone() -> bool {
+    ALONE.get() || rayon::current_thread_index().is_none()
+}
+
 /// Number of tasks that run at once.
 pub fn n_threads() -> usize {
-    if ALONE.get() { 1 } else { rayon::current_num_threads() }
+    if is_alone() { 1 } else { rayon::current_num_threads() }
 }
 
 /// Divides `0..n` into ranges of at most `size`, in order.
@@ -139,7 +145,7 @@ pub fn blocks(n: usize, size: usize) -> impl ExactSizeIterator<Item = Range<usiz
 /// Runs `task(0), ..., task(n - 1)` in parallel. It is not generic, so that the thread pool's code is compiled once.
 #[cfg_attr(feature = "sections", track_caller)]
 fn run_all(n: usize, task: &(dyn Fn(usize) + Sync)) {
-    if ALONE.get() || n == 1 {
+    if n == 1 || is_alone() {
         return (0..n).for_each(task);
     }
     // Tasks are long enough that none waits for a neighbour while another thread is idle.
@@ -240,6 +246,15 @@ mod tests {
         assert!(alone(threads).into_iter().all(|id| id == this_thread));
         assert!(std::panic::catch_unwind(|| alone(|| panic!("as tasks may"))).is_err());
         assert!(!ALONE.get());
+    }
+
+    #[test]
+    fn work_outside_a_pool_stays_on_its_thread() {
+        let this_thread = std::thread::current().id();
+        assert!(map(100, |_| std::thread::current().id()).into_iter().all(|id| id == this_thread));
+        let found = side_by_side(3, |_| std::thread::current().id()).expect("no thread is started");
+        assert_eq!((found, n_threads()), (vec![this_thread; 3], 1));
+        assert_eq!(with_threads(Some(3), n_threads), Ok(3));
     }
 
     #[test]

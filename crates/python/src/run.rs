@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use stickbreak::events::Event;
 use stickbreak::parallel::{Cancel, alone, with_threads};
@@ -32,6 +33,21 @@ pub fn run<T: Send>(
     show: impl Fn(Python<'_>, usize, Event) -> PyResult<bool> + Send,
     work: impl FnOnce(&Cancel, &Sender<Sent>) -> Result<T> + Send,
 ) -> PyResult<T> {
+    match attended(py, threads, show, work)? {
+        // The result says that it was interrupted.
+        (Ok(value), Some(error)) if error.is_instance_of::<PyKeyboardInterrupt>(py) => Ok(value),
+        (_, Some(error)) => Err(error),
+        (outcome, None) => outcome,
+    }
+}
+
+/// The outcome of `work`, and the first exception that was raised meanwhile.
+fn attended<T: Send>(
+    py: Python<'_>,
+    threads: Option<usize>,
+    show: impl Fn(Python<'_>, usize, Event) -> PyResult<bool> + Send,
+    work: impl FnOnce(&Cancel, &Sender<Sent>) -> Result<T> + Send,
+) -> PyResult<(PyResult<T>, Option<PyErr>)> {
     let cancel = Cancel::default();
     let (sender, receiver) = channel::<Sent>();
     let (outcome, raised) = py.detach(move || {
@@ -50,16 +66,9 @@ pub fn run<T: Send>(
             }
         })
     });
-    let interrupted = |raised: &Option<PyErr>| {
-        raised.as_ref().is_some_and(|error| error.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py))
-    };
-    match (outcome, raised) {
-        (Err(panic), _) => Err(panics::to_python(panic.as_ref())),
-        // A complete result takes precedence over the interrupt that ended the work.
-        (Ok(Ok(Ok(value))), raised) if raised.is_none() || interrupted(&raised) => Ok(value),
-        (_, Some(error)) => Err(error),
-        (Ok(Ok(Err(error)) | Err(error)), None) => Err(to_python(&error)),
-        (Ok(Ok(Ok(value))), None) => Ok(value),
+    match outcome {
+        Err(panic) => Err(panics::to_python(panic.as_ref())),
+        Ok(outcome) => Ok((outcome.flatten().map_err(|error| to_python(&error)), raised)),
     }
 }
 
@@ -114,11 +123,12 @@ pub fn run_soon<T: Send>(
     }
 }
 
-/// Runs work without events.
+/// Runs work without events. An interrupt wins over the result, which nobody could tell from one without interrupt.
 pub fn run_quietly<T: Send>(
     py: Python<'_>,
     threads: Option<usize>,
     work: impl FnOnce(&Cancel) -> Result<T> + Send,
 ) -> PyResult<T> {
-    run(py, threads, |_, _, _| Ok(false), |cancel, _| work(cancel))
+    let (outcome, raised) = attended(py, threads, |_, _, _| Ok(false), |cancel, _| work(cancel))?;
+    raised.map_or(outcome, Err)
 }

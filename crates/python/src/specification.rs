@@ -1,13 +1,13 @@
 //! Conversion of Python specifications to those of the core, and back.
 
-use numpy::{PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArrayMethods};
+use numpy::{PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
 use stickbreak::model::{Named, Objective, ParameterPrior, Specification};
 use stickbreak::moves::Moves;
 use stickbreak::parameters::{Parameters, Value};
-use stickbreak::{background, likelihood, process};
+use stickbreak::{Error, background, likelihood, process};
 
 use crate::errors::to_python;
 use crate::fields::item;
@@ -15,6 +15,9 @@ use crate::panics::caught;
 
 /// Name and parameters: the form of a likelihood or a process in Python.
 pub type GivenPair<'py> = (String, Bound<'py, PyDict>);
+
+/// Views of arrays of more dimensions panic. No parameter has more than two.
+const MOST_DIMENSIONS: usize = 32;
 
 /// A parameter in one of the forms that Python allows.
 #[derive(FromPyObject)]
@@ -57,6 +60,13 @@ pub fn read(parameters: &Bound<'_, PyDict>) -> PyResult<Parameters> {
             // Python counts True as a number, and a file may contain `true`.
             if value.is_instance_of::<PyBool>() {
                 return Err(PyTypeError::new_err(format!("{name} is true or false")));
+            }
+            if let Ok(array) = value.cast::<PyUntypedArray>()
+                && array.ndim() > MOST_DIMENSIONS
+            {
+                let found = format!("an array of {} dimensions", array.ndim());
+                let argument = name.extract::<String>()?;
+                return Err(to_python(&Error::invalid(&argument, found, "an array of at most 2 dimensions")));
             }
             match value.extract::<GivenParameter<'_>>()? {
                 GivenParameter::Number(number) => Value::Number(number),
@@ -105,7 +115,7 @@ pub fn specification(
 ) -> PyResult<Specification> {
     let objective = Objective::from_name(objective).ok_or_else(|| {
         let allowed = "one of \"variational\", \"map\", \"ml\"";
-        to_python(&stickbreak::Error::invalid("objective", format!("{objective:?}"), allowed))
+        to_python(&Error::invalid("objective", format!("{objective:?}"), allowed))
     })?;
     let given = Specification {
         objective,
