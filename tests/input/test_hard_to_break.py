@@ -136,3 +136,32 @@ def test_numbers_beyond_what_the_core_counts_are_errors() -> None:
     for concentration in (10**400, 5e-324):
         with pytest.raises(sb.InvalidArgument):
             sb.DirichletProcess(concentration)
+
+
+@pytest.mark.parametrize("n", [3, 33, 64])
+def test_arrays_of_many_dimensions_are_errors(fit: sb.Fit, n: int) -> None:
+    deep = np.zeros((1,) * n)
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    calls = [
+        lambda: sb.ZeroMeanGaussian(scale=deep),
+        lambda: sb.Gaussian(deep),
+        lambda: sb.Gaussian(scale=deep),
+        lambda: sb.Gaussian(resolution=deep),
+        lambda: sb.DiagonalGaussian(deep),
+        lambda: sb.StudentT(scale=deep),
+        lambda: sb.KnownCovarianceGaussian(deep),
+        lambda: sb.Categorical(levels=deep),
+        lambda: sb.Multinomial(deep),
+        lambda: sb.Poisson(deep),
+        lambda: sb.NegativeBinomial(shape=deep),
+        lambda: sb.Background(centre=deep),
+        lambda: sb.fit(sb.Mixture(sb.Gaussian()), deep, progress=False),
+        lambda: sb.fit(sb.Mixture(sb.Gaussian()), X, sample_weight=deep, progress=False),
+        lambda: sb.fit(sb.Mixture(sb.Gaussian()), X, init=deep, progress=False),
+        lambda: fit.predict(deep),
+        lambda: sb.partition_distance(deep, deep),
+        lambda: sb.label_shares(deep, [0]),
+    ]
+    for call in calls:
+        with pytest.raises(sb.StickbreakError):
+            call()

@@ -292,3 +292,29 @@ def test_interrupt_at_any_time_keeps_every_fit_that_has_begun() -> None:
     assert interrupted > 0
     # Python may still raise in the few instructions that return the fit.
     assert lost < 5
+
+
+@pytest.mark.parametrize("call", ["trace.density(X)", "trace.log_likelihood()", "trace.sample_parameters(1)"])
+def test_interrupts_win_in_methods(call: str) -> None:
+    """A result that is complete before the next look at signals does not hide the interrupt."""
+    run = start(f"""
+        X = np.random.default_rng(0).normal(size=(100, 3))
+        trace = sb.sample(sb.Mixture(sb.Gaussian()), X, draws=20, warmup=5, chains=2, threads=1, progress=False)
+        {call}
+        lost = 0
+        for number in range(8):
+            timer = threading.Timer(0.01 + 0.013 * number, os.kill, (os.getpid(), signal.SIGINT))
+            timer.start()
+            try:
+                # The interrupt ends this loop, or nothing does before the timer has long fired.
+                while timer.is_alive():
+                    {call}
+                {call}
+                time.sleep(0.3)
+                lost += 1
+            except KeyboardInterrupt:
+                pass
+            timer.join()
+        say(lost)
+    """)
+    assert finish(run).splitlines()[-1] == "0"
