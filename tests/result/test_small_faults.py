@@ -1,9 +1,7 @@
-"""Results that pickle, typed errors of odd arguments, and files that killed writers left."""
+"""Results that pickle, and typed errors of odd arguments."""
 
 import contextlib
 import copy
-import multiprocessing
-import os
 import pickle
 from pathlib import Path
 from typing import Any
@@ -77,28 +75,3 @@ def places(value: Any, start: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     found = [(*start, key) for key, _ in inner]
     return found + [path for key, each in inner for path in places(each, (*start, key))]
-
-
-def leave_a_part(target: Path) -> None:
-    with files.replacing(target) as part:
-        part.write_bytes(b"half")
-        os._exit(9)
-
-
-def test_parts_of_killed_writers_are_removed(tmp_path: Path) -> None:
-    target = tmp_path / "fit.safetensors"
-    writer = multiprocessing.get_context("spawn").Process(target=leave_a_part, args=(target,))
-    writer.start()
-    writer.join()
-    assert len(list(tmp_path.iterdir())) == 1
-    with files.replacing(target) as part:
-        alive = part
-        part.write_bytes(b"at work")
-        with files.replacing(target) as other:
-            other.write_bytes(b"whole")
-        assert alive.exists()
-    assert [path.name for path in tmp_path.iterdir()] == ["fit.safetensors"]
-    foreign = tmp_path / f".fit.safetensors.00000000.{writer.pid}.ab.part"
-    foreign.touch()
-    FIT.save(target)
-    assert foreign.exists()

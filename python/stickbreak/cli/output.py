@@ -1,6 +1,7 @@
 """What the commands print and write: CSV, .npy and JSON that any program can read."""
 
 import csv
+import io
 import json
 import math
 import os
@@ -21,7 +22,8 @@ from stickbreak.io import datafiles
 from stickbreak.io.datafiles import arrow_text
 from stickbreak.io.datafiles.parquet import write_parquet
 from stickbreak.io.datafiles.sources import STDIN
-from stickbreak.io.files import is_own, replacing
+from stickbreak.io.files import is_own
+from stickbreak.io.replacing import replacing
 from stickbreak.terminal import plain
 
 _ROWS_AT_A_TIME = 65_536
@@ -169,8 +171,8 @@ def write_table(
     """
     target = Path(os.path.realpath(path))
     try:
-        with replacing(target) as part:
-            _WRITERS[target.suffix.lower()](part, names, values, key, kept or {})
+        with replacing(target) as file:
+            _WRITERS[target.suffix.lower()](file, names, values, key, kept or {})
     except OSError as error:
         raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from error
 
@@ -196,24 +198,24 @@ def give_table(
         _write_rows(sys.stdout, names, values, kept or {}, show)
 
 
-def _write_csv(path: Path, names: Sequence[str], values: NDArray[Any], _: str, kept: Kept) -> None:
-    if values.size >= _LEAST_FOR_ARROW and arrow_text.write(path, _columns(names, values, kept)):
+def _write_csv(file: IO[bytes], names: Sequence[str], values: NDArray[Any], _: str, kept: Kept) -> None:
+    if values.size >= _LEAST_FOR_ARROW and arrow_text.write(file, _columns(names, values, kept)):
         return
-    with path.open("x", encoding="utf-8", newline="") as file:
-        _write_rows(file, names, values, kept)
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+    _write_rows(text, names, values, kept)
+    text.detach()
 
 
-def _write_npy(path: Path, _: Sequence[str], values: NDArray[Any], __: str, ___: Kept) -> None:
-    with path.open("xb") as file:
-        np.save(file, values, allow_pickle=False)
+def _write_npy(file: IO[bytes], _: Sequence[str], values: NDArray[Any], __: str, ___: Kept) -> None:
+    np.save(file, values, allow_pickle=False)
 
 
-def _write_json(path: Path, _: Sequence[str], values: NDArray[Any], key: str, kept: Kept) -> None:
-    path.write_text(_json({**kept, key: values}) + "\n", encoding="utf-8")
+def _write_json(file: IO[bytes], _: Sequence[str], values: NDArray[Any], key: str, kept: Kept) -> None:
+    file.write(f"{_json({**kept, key: values})}\n".encode())
 
 
-def _write_parquet(path: Path, names: Sequence[str], values: NDArray[Any], _: str, kept: Kept) -> None:
-    write_parquet(path, _columns(names, values, kept))
+def _write_parquet(file: IO[bytes], names: Sequence[str], values: NDArray[Any], _: str, kept: Kept) -> None:
+    write_parquet(file, _columns(names, values, kept))
 
 
 def _columns(names: Sequence[str], values: NDArray[Any], kept: Kept) -> dict[str, Any]:
@@ -221,7 +223,7 @@ def _columns(names: Sequence[str], values: NDArray[Any], kept: Kept) -> dict[str
     return {**kept, **{name: table[:, place] for place, name in enumerate(names)}}
 
 
-_WRITERS: dict[str, Callable[[Path, Sequence[str], NDArray[Any], str, Kept], None]] = {
+_WRITERS: dict[str, Callable[[IO[bytes], Sequence[str], NDArray[Any], str, Kept], None]] = {
     ".csv": _write_csv,
     ".parquet": _write_parquet,
     ".npy": _write_npy,

@@ -13,6 +13,7 @@ from stickbreak.checks import describe, invalid_argument, invalid_type
 from stickbreak.errors import ConversionWarning, EmptyRowsWarning
 from stickbreak.io.compressed import check_values, compressed_rows, fitting_in_memory
 from stickbreak.io.frames import hint_if_lazy, is_table
+from stickbreak.io.room import fitting
 
 _NUMBERS = "biuf"  # NumPy's kinds of real numbers, booleans included
 # Domains of likelihoods for which integers are no other numbers.
@@ -131,7 +132,8 @@ def rows(
     is_mixed = likelihood is not None and likelihood._domain == "mixed"
     if (hasattr(value, "dtype") or hasattr(value, "dtypes")) and not (whole_numbers or is_mixed):
         say_converted(array.dtype, np.dtype(dtype), rounds=_rounds(array))
-    return _converted(array, dtype)
+    with fitting(argument, array.shape):
+        return _converted(array, dtype)
 
 
 def _check_shape(shape: tuple[int, ...], argument: str, n_columns: int | None, minimum: int) -> None:
@@ -288,9 +290,10 @@ def sample_weights(value: object, n_rows: int | None) -> NDArray[np.float64] | N
         return None
     allowed = f"finite numbers of at least 0, not all zero, of shape ({_n(n_rows)},)"
     weights = _vector(numeric(value, "sample_weight", allowed), "sample_weight", n_rows, allowed)
-    weights = _plain(weights)
-    # One comparison for both rules; it is also false for NaN.
-    wrong = ~((weights >= 0.0) & (weights < np.inf))
+    with fitting("sample_weight", weights.shape):
+        weights = _plain(weights)
+        # One comparison for both rules; it is also false for NaN.
+        wrong = ~((weights >= 0.0) & (weights < np.inf))
     if wrong.any():
         row = int(wrong.argmax())
         raise invalid_argument("sample_weight", f"{weights[row]} at row {row}", allowed)
@@ -320,11 +323,12 @@ def labels(array: NDArray[Any], argument: str, n_rows: int | None) -> NDArray[np
         raise invalid_type(argument, describe(labels), allowed)
     # There are at most as many components as rows. Checks before the cast, which would make large unsigned labels
     # negative.
-    wrong = (labels < 0) | (labels >= most)
-    if wrong.any():
-        row = int(wrong.argmax())
-        raise invalid_argument(argument, f"{labels[row]} at row {row}", allowed)
-    return np.require(labels, dtype=np.int64, requirements=["C", "A"])
+    with fitting(argument, labels.shape):
+        wrong = (labels < 0) | (labels >= most)
+        if wrong.any():
+            row = int(wrong.argmax())
+            raise invalid_argument(argument, f"{labels[row]} at row {row}", allowed)
+        return np.require(labels, dtype=np.int64, requirements=["C", "A"])
 
 
 def responsibilities(array: NDArray[Any], argument: str, n_rows: int | None) -> NDArray[np.float64]:
@@ -332,10 +336,10 @@ def responsibilities(array: NDArray[Any], argument: str, n_rows: int | None) -> 
     allowed = f"numbers of at least 0 of shape ({_n(n_rows)}, K) whose rows sum to one"
     if n_rows not in (None, array.shape[0]) or array.shape[1] == 0:
         raise invalid_argument(argument, f"of shape {array.shape}", allowed)
-    shares = _plain(array)
-    negative = shares.min(axis=1) < 0.0
     # Computes sums without n x K scratch space; a NaN or an infinity in a row shows in its sum.
-    with np.errstate(invalid="ignore", over="ignore"):
+    with fitting(argument, array.shape), np.errstate(invalid="ignore", over="ignore"):
+        shares = _plain(array)
+        negative = shares.min(axis=1) < 0.0
         sums = shares.sum(axis=1)
         wrong = negative | ~(np.abs(sums - 1.0) <= 1e-6)
     if wrong.any():
@@ -459,8 +463,9 @@ def as_array(value: Any, argument: str, allowed: str) -> NDArray[Any]:
         return value
     try:
         array: NDArray[Any] = np.asarray(value)
-    except MemoryError:
-        raise
+    except MemoryError as error:
+        found = f"{describe(value)}, for which there is not enough memory"
+        raise invalid_argument(argument, found, "one that fits in memory as an array") from error
     except Exception as error:  # foreign __array__ methods raise what they like
         raise invalid_type(argument, f"{describe(value)} that NumPy cannot read ({error})", allowed) from error
     if array.dtype == object and _is_pandas_table_of_numbers(value):

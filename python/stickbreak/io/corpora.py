@@ -102,7 +102,7 @@ def read_vocabulary(path: str | os.PathLike[str]) -> Names:
 
 def _is_sparse(file: Path) -> bool:
     """Return whether a file holds a sparse array; files that cannot be opened are left to the reader of tables."""
-    if file.suffix.lower() != ".npz":
+    if file.suffix.lower() != ".npz" or not os.path.isfile(file):
         return False
     try:
         with zipfile.ZipFile(file) as archive:

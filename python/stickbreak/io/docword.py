@@ -84,6 +84,9 @@ def read(path: str | os.PathLike[str], watch: "Watch | None" = None) -> Any:
     if not os.fspath(path):
         raise SourceError("'': cannot be read: the path is empty")
     file = Path(os.fsdecode(path))
+    # A named pipe would wait for its writer.
+    if os.path.exists(file) and not os.path.isfile(file):
+        raise SourceError(f"{file}: cannot be read: it is not a file")
     try:
         with _opened(file, watch) as lines:
             n_documents, n_words, n_lines = _header(file, lines)

@@ -10,10 +10,7 @@ import hashlib
 import json
 import math
 import os
-import platform
-import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,12 +23,12 @@ from safetensors.numpy import save
 from stickbreak.checks import describe, instance, invalid_argument, invalid_type
 from stickbreak.errors import CheckpointError, ModelFileError
 from stickbreak.io.locks import Held, Lock
+from stickbreak.io.replacing import beside, check_replaceable, replacing
 from stickbreak.io.tensors import Described, Tensors
 
 Header = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]
 
-_LONGEST_STEM = 200
 # The arrays of a model file, besides the parameters.
 _STATE_ARRAYS = ("counts", "statistics", "entropies", "origin")
 _PREFIXES = ("likelihood.", "process.", "background.", "coordinates.", "documents.")
@@ -68,9 +65,7 @@ HIERARCHY = Kind("hierarchy", "stickbreak-hierarchy", 1, 1, ModelFileError)
 CHECKPOINT = Kind("checkpoint", "stickbreak-checkpoint", 12, 12, CheckpointError)
 
 
-def write(
-    path: str | os.PathLike[str], header: Header, arrays: Arrays, kind: Kind = MODEL, *, one_writer: bool = False
-) -> None:
+def write(path: str | os.PathLike[str], header: Header, arrays: Arrays, kind: Kind = MODEL) -> None:
     """Write a file; an existing file is replaced only when the new one is complete and on disk.
 
     Raises
@@ -91,49 +86,17 @@ def write(
         "checksum": checksum(text, tensors),
     }
     try:
-        with replacing(target, one_writer=one_writer) as part:
-            part.write_bytes(save(tensors, metadata))
+        with replacing(target) as file:
+            file.write(save(tensors, metadata))
     except (OSError, SafetensorError) as error:
         raise kind.error(f"{path}: the {kind.noun} cannot be written: {_reason(error)}") from error
 
 
-@contextmanager
-def replacing(target: Path, *, one_writer: bool = False) -> Iterator[Path]:
-    """Yield the path of a new file, which replaces `target` once it is complete and on disk.
-
-    Parameters
-    ----------
-    target : Path
-        The file to create or to replace.
-    one_writer : bool
-        Whether this is the only writer of the file. If so, the temporary file has a fixed name, and overwrites one left
-        by a killed process. Otherwise every write uses a temporary file of its own, and first removes those that killed
-        processes of this machine left.
-
-    Yields
-    ------
-    Path
-        Where to write.
-    """
-    part = _part(target, one_writer)
-    if not one_writer:
-        _remove_left_parts(target)
-    try:
-        yield part
-        with part.open("rb+") as file:
-            os.fsync(file.fileno())
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def check_writable(path: str | os.PathLike[str], kind: Kind = MODEL, *, one_writer: bool = False) -> None:
+def check_writable(path: str | os.PathLike[str], kind: Kind = MODEL) -> None:
     """Raise the error that `write` would raise for this path, as far as it can be known beforehand."""
-    part = _part(_target(path, kind), one_writer)
+    target = _target(path, kind)
     try:
-        with part.open("ab"):
-            pass
-        part.unlink()
+        check_replaceable(target)
     except OSError as error:
         raise kind.error(f"{path}: the {kind.noun} cannot be written: {_reason(error)}") from error
 
@@ -147,7 +110,7 @@ def lock(path: str | os.PathLike[str], kind: Kind) -> Lock:
         The lock is taken, or the path cannot be a file.
     """
     try:
-        return Lock(_beside(_target(path, kind), ".lock"))
+        return Lock(beside(_target(path, kind), ".lock"))
     except Held as error:
         raise kind.error(f"{path}: another run writes to this {kind.noun}; give another path") from error
 
@@ -164,8 +127,12 @@ def is_own(path: str | os.PathLike[str]) -> bool:
 
 
 def _format_of(path: str | os.PathLike[str]) -> str | None:
+    file_path = as_path(path)
     try:
-        with safe_open(as_path(path), framework="numpy") as file:
+        # A named pipe would wait for its writer.
+        if not file_path.is_file():
+            return None
+        with safe_open(file_path, framework="numpy") as file:
             return (file.metadata() or {}).get("format")
     except (OSError, SafetensorError, ValueError):
         return None
@@ -257,53 +224,6 @@ def _target(path: object, kind: Kind) -> Path:
 def _reason(error: Exception) -> str:
     """Return why a file cannot be written, without the name of the temporary one."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
-
-
-def _part(target: Path, one_writer: bool) -> Path:
-    """Return the name under which a file is written before it replaces the target."""
-    writer = "" if one_writer else f".{_machine()}.{os.getpid()}.{os.urandom(16).hex()}"
-    return _beside(target, f"{writer}.part")
-
-
-def _remove_left_parts(target: Path) -> None:
-    """Remove temporary files of a target whose writer, a process of this machine, has ended."""
-    start = f"{_beside(target, '').name}.{_machine()}."
-    with suppress(OSError):
-        for path in target.parent.iterdir():
-            writer = path.name.removeprefix(start).split(".", 1)[0]
-            if (
-                path.name.startswith(start)
-                and path.suffix == ".part"
-                and writer.isdecimal()
-                and _has_ended(int(writer))
-            ):
-                path.unlink(missing_ok=True)
-
-
-def _machine() -> str:
-    """Return a short name of this machine: a shared folder may have files of processes on another one."""
-    return hashlib.blake2b(platform.node().encode(), digest_size=4).hexdigest()
-
-
-def _has_ended(process: int) -> bool:
-    """Whether a process is known to have ended. Windows has no harmless way to ask."""
-    if sys.platform == "win32":
-        return False
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return True
-    except OSError:
-        return False
-    return False
-
-
-def _beside(target: Path, ending: str) -> Path:
-    """Return the name of a hidden file in the same folder."""
-    name = os.fsencode(target.name)
-    # File names have at most 255 bytes, so a long name leaves no room for the suffix.
-    stem = target.name if len(name) <= _LONGEST_STEM else hashlib.blake2b(name, digest_size=16).hexdigest()
-    return target.with_name(f".{stem}{ending}")
 
 
 def _metadata(metadata: dict[str, str] | None, path: Path, kind: Kind) -> dict[str, str]:

@@ -8,6 +8,9 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+# A link is not followed. Windows has no such flag.
+NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
+
 
 class Held(Exception):
     """The lock is held elsewhere."""
@@ -16,7 +19,8 @@ class Held(Exception):
 class Lock:
     """The lock of a path, taken on construction.
 
-    If the file system has no locks, or the folder is not writable, `is_held` is False.
+    If the file system has no locks, the folder is not writable, or the name is a link, `is_held` is False. A link is
+    never followed: whoever put it there would choose which file is made.
 
     Parameters
     ----------
@@ -34,18 +38,16 @@ class Lock:
         self._file: int | None = None
         while self._file is None:
             try:
-                file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+                file = os.open(path, os.O_RDWR | os.O_CREAT | NO_LINKS, 0o666)
             except OSError:
                 return
             try:
                 _lock(file)
                 # The last holder may have removed the file between the two calls.
-                if os.path.samestat(os.fstat(file), path.stat()):
+                if is_at(file, path):
                     self._file = file
             except BlockingIOError as error:
                 raise Held from error
-            except FileNotFoundError:
-                pass
             except OSError:
                 path.unlink(missing_ok=True)
                 return
@@ -72,6 +74,27 @@ class Lock:
             # The next holder may have the file open.
             with suppress(OSError):
                 self._path.unlink()
+
+
+def is_at(file: int, path: Path) -> bool:
+    """Return whether an open file is still the one of this name."""
+    try:
+        return os.path.samestat(os.fstat(file), os.lstat(path))
+    except FileNotFoundError:
+        return False
+
+
+def hold(file: int) -> bool | None:
+    """Lock an open file until it is closed, and return whether that succeeded; None where there are no such locks."""
+    if sys.platform == "win32":  # it would lock out those who read the file
+        return None
+    try:
+        _lock(file)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
 
 
 if sys.platform == "win32":

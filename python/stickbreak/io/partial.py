@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from stickbreak.checks import describe, invalid_argument, invalid_type
 from stickbreak.io.arrays import numeric
+from stickbreak.io.room import fitting
 
 _LARGEST = 2**63 - 1
 
@@ -30,8 +31,9 @@ def labels(value: object, argument: str, n_rows: int | None) -> NDArray[np.int64
             raise invalid_type(argument, f"{describe(value)} with missing values", allowed, how)
         raise invalid_type(argument, describe(found), allowed, hint)
     # Large unsigned integers would become negative.
-    wrong = (found < -1) | (found > _LARGEST)
-    if wrong.any():
-        row = int(wrong.argmax())
-        raise invalid_argument(argument, f"{found[row]} at row {row}", allowed)
-    return np.require(found, dtype=np.int64, requirements=["C", "A"])
+    with fitting(argument, found.shape):
+        wrong = (found < -1) | (found > _LARGEST)
+        if wrong.any():
+            row = int(wrong.argmax())
+            raise invalid_argument(argument, f"{found[row]} at row {row}", allowed)
+        return np.require(found, dtype=np.int64, requirements=["C", "A"])

@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from stickbreak import checks
 from stickbreak.io import arrays
+from stickbreak.io.room import fitting
 
 
 def positions(value: object, argument: str, n: int, *, most: int | None = None) -> NDArray[np.int64]:
@@ -16,16 +17,18 @@ def positions(value: object, argument: str, n: int, *, most: int | None = None) 
         raise checks.invalid_type(argument, checks.describe(chosen), allowed)
     if not 0 < len(chosen) <= (len(chosen) if most is None else most):
         raise checks.invalid_argument(argument, f"{len(chosen)} rows", allowed)
-    outside = chosen[(chosen < 0) | (chosen >= n)]
-    if outside.size:
-        raise checks.invalid_argument(argument, f"{outside[0]}", allowed)
-    return chosen.astype(np.int64)
+    with fitting(argument, chosen.shape):
+        outside = chosen[(chosen < 0) | (chosen >= n)]
+        if outside.size:
+            raise checks.invalid_argument(argument, f"{outside[0]}", allowed)
+        return chosen.astype(np.int64)
 
 
 def distinct(value: object, argument: str, n: int) -> NDArray[np.int64]:
     """As `positions`, each at most once."""
     chosen = positions(value, argument, n)
-    found, times = np.unique(chosen, return_counts=True)
+    with fitting(argument, chosen.shape):
+        found, times = np.unique(chosen, return_counts=True)
     if len(found) < len(chosen):
         repeated = found[times.argmax()]
         raise checks.invalid_argument(argument, f"{repeated} more than once", "positions of rows, each at most once")

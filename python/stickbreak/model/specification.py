@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from stickbreak import _core, checks
 from stickbreak.errors import NotSupported
 from stickbreak.io.arrays import numeric
+from stickbreak.io.room import check_room
 from stickbreak.model.beta import Beta
 from stickbreak.model.gamma import Gamma
 
@@ -188,10 +189,9 @@ def _pair(argument: str, value: object) -> tuple[float, float]:
     found = numeric(value, argument, allowed)
     if found.dtype.kind == "b":
         raise checks.invalid_type(argument, checks.describe(value), allowed)
-    array = np.asarray(found, dtype=np.float64)
-    if array.shape != (2,):
-        raise checks.invalid_argument(argument, f"numbers of shape {array.shape}", allowed)
-    return float(array[0]), float(array[1])
+    if found.shape != (2,):
+        raise checks.invalid_argument(argument, f"numbers of shape {found.shape}", allowed)
+    return float(found[0]), float(found[1])
 
 
 def _number_or_array(argument: str, value: object, kind: str, follows_data: bool) -> float | NDArray[np.float64]:
@@ -204,11 +204,14 @@ def _number_or_array(argument: str, value: object, kind: str, follows_data: bool
         raise checks.invalid_type(argument, checks.describe(value), allowed)
     if isinstance(value, numbers.Real):
         return checks.float_or_inf(value)  # type: ignore[arg-type]
-    array = np.array(numeric(value, argument, allowed), dtype=np.float64, order="C")
+    found = numeric(value, argument, allowed)
+    if found.ndim > 0 and kind in _PRIORS:
+        raise checks.invalid_argument(argument, f"an array of shape {found.shape}", allowed)
+    # A view may have far more values than memory. The core makes a copy, too.
+    check_room(argument, found.shape, 2 * found.size)
+    array = np.array(found, dtype=np.float64, order="C")
     if array.ndim == 0:
         return float(array)
-    if kind in _PRIORS:
-        raise checks.invalid_argument(argument, f"an array of shape {array.shape}", allowed)
     array.flags.writeable = False
     return array
 

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import _core, checks
+from stickbreak.io import arrays, room
 
 Labels = NDArray[np.int64]
 
@@ -62,14 +63,16 @@ def partition_distance(a: ArrayLike, b: ArrayLike, metric: str = "vi") -> float:
 
 def _numbered(labels: ArrayLike, argument: str) -> NDArray[np.uint32]:
     allowed = "labels of shape (n,): integers, truth values or strings"
-    found = np.asarray(labels)
-    if found.dtype.kind == "O" and all(isinstance(label, str) for label in found.ravel()):
-        found = found.astype(str)
-    if found.ndim != 1 or (found.dtype.kind not in "iubUS" and found.size):
-        raise checks.invalid_type(argument, checks.describe(found), allowed)
-    if not found.size:
-        raise checks.invalid_argument(argument, "no labels", allowed)
-    return np.unique(found, return_inverse=True)[1].astype(np.uint32)
+    found = arrays.as_array(labels, argument, allowed)
+    # A view may have far more rows than memory.
+    with room.fitting(argument, found.shape):
+        if found.dtype.kind == "O" and all(isinstance(label, str) for label in found.ravel()):
+            found = found.astype(str)
+        if found.ndim != 1 or (found.dtype.kind not in "iubUS" and found.size):
+            raise checks.invalid_type(argument, checks.describe(found), allowed)
+        if not found.size:
+            raise checks.invalid_argument(argument, "no labels", allowed)
+        return np.unique(found, return_inverse=True)[1].astype(np.uint32)
 
 
 def adjusted_rand(one: Labels, other: Labels) -> float:

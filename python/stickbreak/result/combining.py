@@ -8,7 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import checks
 from stickbreak.io import arrays, frames
-from stickbreak.result import stopping
+from stickbreak.result import by_chunk, stopping
+from stickbreak.shards.pieces import is_collection
 
 # Smallest overlap in `Clusters.levels`: smaller ones are rounding.
 _LEAST_OVERLAP = 1e-12
@@ -126,7 +127,7 @@ class Clusters:
         Parameters
         ----------
         X : array_like of shape (n, D)
-            The rows.
+            The rows. Collections of dask give collections, as in `Fit.predict`.
         threads : int, optional
             The number of threads.
 
@@ -140,6 +141,9 @@ class Clusters:
         InvalidType, InvalidArgument
             As `Fit.predict_proba`.
         """
+        if is_collection(X):
+            of_chunks: NDArray[np.int64] = by_chunk.mapped(self.predict, X, np.int64, None, threads=threads)
+            return of_chunks
         # Some tables can be read only once.
         X = frames.understood(X, "X")
         labels: NDArray[np.int64] = self.predict_proba(X, threads=threads).argmax(axis=1)
@@ -153,7 +157,7 @@ class Clusters:
         Parameters
         ----------
         X : array_like of shape (n, D)
-            The rows.
+            The rows. Collections of dask give collections, as in `Fit.predict`.
         threads : int, optional
             The number of threads.
 
@@ -167,6 +171,12 @@ class Clusters:
         InvalidType, InvalidArgument
             As `Fit.predict_proba`.
         """
+        if is_collection(X):
+            width = self.n_clusters
+            found: NDArray[np.float64] = by_chunk.mapped(
+                self.predict_proba, X, np.float64, None, width=width, threads=threads
+            )
+            return found
         of_components = self._fit.predict_proba(X, threads=threads)
         table = np.zeros((len(of_components), self.n_clusters))
         for component in np.flatnonzero(self.groups >= 0):

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import checks
-from stickbreak.io import arrays
+from stickbreak.io import arrays, room
 
 _ALLOWED = "component numbers of shape (n,) or responsibilities of shape (n, K)"
 _LABELS_ALLOWED = "a label for each row, in an array, a list or a column"
@@ -87,7 +87,8 @@ def label_shares(
     [('cat', 0.83), ('dog', 0.17)]
     [('cat', 0.5), ('dog', 0.5)]
     """
-    names, codes = _coded(labels)
+    with room.fitting("labels", getattr(labels, "shape", ())):
+        names, codes = _coded(labels)
     n = None if n is None else checks.integer("n", n, minimum=1, or_else=["None"])
     weights = arrays.sample_weights(sample_weight, len(codes))
     count = _counts_of_sparse if arrays.is_sparse(responsibilities) else _counts_of_array
@@ -100,7 +101,9 @@ def _coded(labels: object) -> tuple[list[Any], NDArray[np.int64]]:
     numbers: dict[Any, int] = {}
     try:
         codes = [numbers.setdefault(None if _is_missing(value) else value, len(numbers)) for value in values]
-    except (TypeError, ValueError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # foreign values raise what they like when they are compared
         found = f"{checks.describe(labels)} with values that cannot be keys of a dict"
         raise checks.invalid_type("labels", found, _LABELS_ALLOWED) from error
     return list(numbers), np.array(codes, dtype=np.int64)
@@ -131,14 +134,15 @@ def _counts_of_array(value: object, codes: Codes, n_labels: int, weights: Weight
     if array.ndim not in (1, 2):
         raise checks.invalid_argument("responsibilities", f"of shape {array.shape}", _ALLOWED)
     _check_number(codes, len(array))
-    if array.ndim == 1:
-        assignments = _assignments(array)
-        return _tallied(assignments, codes, weights, (int(assignments.max(initial=-1)) + 1, n_labels))
-    shares = arrays.responsibilities(array, "responsibilities", len(codes))
-    counts = np.zeros((shares.shape[1], n_labels))
-    for k, share in enumerate(shares.T):
-        counts[k] = np.bincount(codes, share if weights is None else share * weights, minlength=n_labels)
-    return counts
+    with room.fitting("responsibilities", array.shape):
+        if array.ndim == 1:
+            assignments = _assignments(array)
+            return _tallied(assignments, codes, weights, (int(assignments.max(initial=-1)) + 1, n_labels))
+        shares = arrays.responsibilities(array, "responsibilities", len(codes))
+        counts = np.zeros((shares.shape[1], n_labels))
+        for k, share in enumerate(shares.T):
+            counts[k] = np.bincount(codes, share if weights is None else share * weights, minlength=n_labels)
+        return counts
 
 
 def _check_number(codes: Codes, n_rows: int) -> None:

@@ -135,7 +135,7 @@ class CheckpointFile:
         # Lock first: the steps below would disturb another fit.
         self._lock = files.lock(self._path, files.CHECKPOINT)
         try:
-            files.check_writable(self._path, files.CHECKPOINT, one_writer=self._lock.is_held)
+            files.check_writable(self._path, files.CHECKPOINT)
         except BaseException:
             self._lock.release()
             raise
@@ -216,7 +216,7 @@ class CheckpointFile:
             header["best"], of_best = fit_of(self._best)._to_parts()
             arrays |= {_PREFIX + name: array for name, array in of_best.items()}
         try:
-            files.write(self._path, header, arrays, files.CHECKPOINT, one_writer=self._lock.is_held)
+            files.write(self._path, header, arrays, files.CHECKPOINT)
         except CheckpointError as error:
             if not self._failed:
                 self._failed = True

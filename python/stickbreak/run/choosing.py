@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from stickbreak import checks
 from stickbreak.io import arrays, cells, frames, numerals
 from stickbreak.io.names import named
+from stickbreak.io.room import fitting
 from stickbreak.model.columns import Columns
 from stickbreak.model.counts import Bernoulli, Categorical, NegativeBinomial
 from stickbreak.model.likelihoods import DiagonalGaussian, Gaussian, Likelihood
@@ -153,10 +154,11 @@ def choices_for(data: Any, argument: str, hint: str = "") -> list[ColumnChoice]:
     if n == 0 or n_columns == 0:
         raise checks.invalid_argument(argument, f"of shape {(n, n_columns)}", "a table with rows and columns")
     titles: Sequence[str | int] = range(n_columns) if labels is None else labels
-    found = [
-        _chosen(title, cells.column(table, place), is_frame=not is_array or labels is not None)
-        for place, title in enumerate(titles)
-    ]
+    with fitting(argument, (n, n_columns)):
+        found = [
+            _chosen(title, cells.column(table, place), is_frame=not is_array or labels is not None)
+            for place, title in enumerate(titles)
+        ]
     refused = [choice for choice in found if choice.part == "refused"]
     if refused:
         listed = ", ".join(f"{_quoted(choice.column)} ({choice.why})" for choice in refused)

@@ -15,6 +15,7 @@ from stickbreak.result.fit import Fit
 from stickbreak.run.algorithms import Full, Memoized, Stochastic
 from stickbreak.run.fitting import fit
 from stickbreak.run.options import SeedOptions, check_known
+from stickbreak.shards.pieces import failing
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -123,7 +124,9 @@ def stability(
             found = fit(model, X, algorithm, seed=each, **options)
             if found.stop_reason.value == "interrupted":
                 raise KeyboardInterrupt
-            labels = found.predict(X, exposure=options.get("exposure"), threads=options.get("threads"))
+            with failing():
+                # Those of a collection of dask are computed here.
+                labels = np.asarray(found.predict(X, exposure=options.get("exposure"), threads=options.get("threads")))
             # The background is one more group, behind the components.
             ended.append((found, np.where(labels < 0, found.n_components, labels)))
     except KeyboardInterrupt:

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from stickbreak import checks
 from stickbreak.io import arrays, levels, names
+from stickbreak.io.room import fitting
 from stickbreak.model.mixture import Mixture
 from stickbreak.result.fit import Fit
 from stickbreak.result.history import StopReason
@@ -83,11 +84,14 @@ def cross_validate(
         if n < 3:
             raise checks.invalid_argument("X", f"of shape {data.shape}", "an array of at least three rows")
         folds = checks.integer("folds", folds, minimum=2, maximum=n)
-        order = np.random.default_rng(checks.seed(seed)).permutation(n)
+        with fitting("X", data.shape):
+            order = np.random.default_rng(checks.seed(seed)).permutation(n)
         for fold in range(folds):
-            chosen = np.zeros(n, dtype=bool)
-            chosen[order[fold::folds]] = True
-            train, test = (levels.CodedRows(data[rows], labels) if labels else data[rows] for rows in (~chosen, chosen))
+            with fitting("X", data.shape):
+                chosen = np.zeros(n, dtype=bool)
+                chosen[order[fold::folds]] = True
+                both = (data[~chosen], data[chosen])
+            train, test = (levels.CodedRows(rows, labels) if labels else rows for rows in both)
             sizes = {"model": name, "fold": fold, "n_train": n - int(chosen.sum()), "n_test": int(chosen.sum())}
             row = sizes | _interrupted_row()
             try:

@@ -7,9 +7,10 @@ from sklearn.utils.validation import check_is_fitted
 from stickbreak.result.fit import Fit
 from stickbreak.result.history import StopReason
 from stickbreak.sklearn import gaussians
+from stickbreak.sklearn.refusing import Refusing
 
 
-class Attributes:
+class Attributes(Refusing):
     """Attributes of an estimator that stores its fit in `fit_`."""
 
     fit_: Fit

@@ -173,29 +173,30 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
         InvalidType, InvalidArgument, NotSupported, ValueError, TypeError
             A parameter of the estimator, `X` or `sample_weight` is not as described.
         """
-        # Some tables can be read only once.
-        X = frames.understood(X, "X")
-        model = self._model(X)
-        coded = self._coded(X, model.likelihood)
-        validated = self._validated(X if coded is None else like(X, coded), model, first=True)
-        labels = partial.labels(partial_labels, "partial_labels", validated.shape[0])
-        rows = self._named(validated, coded)
-        with checks.calling("X", "data"):
-            found = fitting.run_fit(
-                model,
-                rows,
-                self._algorithm(),
-                n_components=self.n_components,
-                init=self.init,
-                n_init=self.n_init,
-                seed=seed_of(self.random_state),
-                threads=self.threads,
-                sample_weight=sample_weight,
-                labels=labels,
-                missing=self.missing,
-                progress=checks.flag("verbose", self.verbose),
-            )
-        warn_of(found, self._algorithm())
+        with self._unchanged_if_refused():
+            # Some tables can be read only once.
+            X = frames.understood(X, "X")
+            model = self._model(X)
+            coded = self._coded(X, model.likelihood)
+            validated = self._validated(X if coded is None else like(X, coded), model, first=True)
+            labels = partial.labels(partial_labels, "partial_labels", validated.shape[0])
+            rows = self._named(validated, coded)
+            with checks.calling("X", "data"):
+                found = fitting.run_fit(
+                    model,
+                    rows,
+                    self._algorithm(),
+                    n_components=self.n_components,
+                    init=self.init,
+                    n_init=self.n_init,
+                    seed=seed_of(self.random_state),
+                    threads=self.threads,
+                    sample_weight=sample_weight,
+                    labels=labels,
+                    missing=self.missing,
+                    progress=checks.flag("verbose", self.verbose),
+                )
+            warn_of(found, self._algorithm())
         return self._keep(found, rows)
 
     def partial_fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -439,7 +440,7 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     def _model(self, data: object = None) -> Mixture:
         return Mixture(
-            likelihood=nested.likelihood(self.likelihood, data, may_miss=self.missing == "marginalize"),
+            likelihood=nested.likelihood(self.likelihood, data, may_miss=self._allows_nan()),
             process=DirichletProcess() if self.process is None else self.process,
             background=self.background,
         )
@@ -489,6 +490,8 @@ class BayesianMixture(Attributes, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     def _keep(self, fitted: Fit, rows: Any) -> Self:
         self.fit_ = fitted
+        # Those of an earlier fit would not belong to this one if it, or the prediction, is interrupted.
+        self.__dict__.pop("labels_", None)
         if fitted.stop_reason is StopReason.INTERRUPTED:
             raise KeyboardInterrupt
         self.labels_ = fitted.predict(rows, threads=self.threads)

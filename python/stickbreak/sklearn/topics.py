@@ -22,11 +22,12 @@ from stickbreak.result.topic_fit import TopicFit
 from stickbreak.run import fitting
 from stickbreak.run.algorithms import Full, Memoized, Stochastic
 from stickbreak.run.converging import ran_out
+from stickbreak.sklearn.refusing import Refusing
 from stickbreak.sklearn.seeds import seed_of
 from stickbreak.sklearn.validating import validated
 
 
-class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class TopicModel(Refusing, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Latent Dirichlet allocation: `stickbreak.fit` of a `stickbreak.TopicModel` as a scikit-learn estimator.
 
     It replaces `sklearn.decomposition.LatentDirichletAllocation`, for example after a `CountVectorizer`. K is the
@@ -137,24 +138,25 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         InvalidType, InvalidArgument, NotSupported, ValueError, TypeError
             A parameter of the estimator, `X` or `sample_weight` is not as described.
         """
-        rows = self._validated(X, first=True)
-        process = LatentDirichlet(self.n_topics, concentration=self.concentration)
         algorithm = Memoized() if self.algorithm is None else self.algorithm
-        with checks.calling("X", "data", "docs", "test"), _sizes_named(rows):
-            found = fitting.run_fit(
-                topic_model.TopicModel(process, word_concentration=self.word_concentration),
-                rows,
-                algorithm,
-                init=self.init,
-                n_init=self.n_init,
-                seed=seed_of(self.random_state),
-                threads=self.threads,
-                sample_weight=sample_weight,
-                progress=checks.flag("verbose", self.verbose),
-            )
-        advice = ran_out(found, algorithm)
-        if advice is not None:
-            warnings.warn(str(advice), ConvergenceWarning, stacklevel=2)
+        with self._unchanged_if_refused():
+            rows = self._validated(X, first=True)
+            process = LatentDirichlet(self.n_topics, concentration=self.concentration)
+            with checks.calling("X", "data", "docs", "test"), _sizes_named(rows):
+                found = fitting.run_fit(
+                    topic_model.TopicModel(process, word_concentration=self.word_concentration),
+                    rows,
+                    algorithm,
+                    init=self.init,
+                    n_init=self.n_init,
+                    seed=seed_of(self.random_state),
+                    threads=self.threads,
+                    sample_weight=sample_weight,
+                    progress=checks.flag("verbose", self.verbose),
+                )
+            advice = ran_out(found, algorithm)
+            if advice is not None:
+                warnings.warn(str(advice), ConvergenceWarning, stacklevel=2)
         return self._keep(found)
 
     def partial_fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:

@@ -11,6 +11,10 @@ from stickbreak import checks
 from stickbreak.errors import StickbreakError
 from stickbreak.io import arrays, frames, names
 from stickbreak.io.levels import Coded
+from stickbreak.io.room import fitting
+
+# How errors of NumPy begin that name neither an argument nor a cure.
+_OF_NUMPY = ("setting an array element", "Cannot cast", "Invalid __array")
 
 
 def validated(estimator: BaseEstimator, X: Any, on_missing: str, **options: Any) -> Any:
@@ -21,17 +25,32 @@ def validated(estimator: BaseEstimator, X: Any, on_missing: str, **options: Any)
     InvalidArgument
         A value is NaN or infinite: the error has its row and its column.
     InvalidType
-        `X` has a column of dates or times, of which scikit-learn might make numbers, or names that it cannot read.
+        `X` has a column of dates or times, of which scikit-learn might make numbers, or names that it cannot read; or
+        it is a structured array, has arrays among its values, or is an object that NumPy cannot read.
     NotSupported
         `X` is a table that PyArrow reads, and PyArrow is not installed.
     """
     X = frames.understood(X, "X")
     arrays.check_times(X, "X")
+    # Of one field scikit-learn makes numbers, of several an error of NumPy.
+    if getattr(getattr(X, "dtype", None), "kind", "") == "V":
+        arrays.numeric(X, "X", arrays._ROWS_ALLOWED)
     if not options.get("reset", True) and hasattr(estimator, "feature_names_in_"):
         _check_array(X, estimator.n_features_in_)
     try:
-        return validate_data(estimator, X, **options)
-    except ValueError as error:
+        with fitting("X", getattr(X, "shape", ())):
+            return validate_data(estimator, X, **options)
+    except Exception as error:
+        # Scikit-learn's own errors are those that its users expect; those of NumPy and of foreign arrays are not.
+        is_foreign = not isinstance(error, ValueError | TypeError) or str(error).startswith(_OF_NUMPY)
+        if isinstance(error, StickbreakError):
+            raise
+        if is_foreign:
+            arrays.numeric(X, "X", arrays._ROWS_ALLOWED)
+            found = f"{checks.describe(X)} that NumPy cannot read ({checks.brief(error)})"
+            raise checks.invalid_type("X", found, arrays._ROWS_ALLOWED) from error
+        if not isinstance(error, ValueError):
+            raise
         found = _refused(X, options) if str(error).startswith("Input X contains") else ""
         if not found:
             raise

@@ -4,8 +4,7 @@ import csv
 import io
 from collections.abc import Mapping
 from importlib import import_module, util
-from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,8 +74,8 @@ def read(
     return rows if len(rows) and not np.isinf(rows).any() else None
 
 
-def write(path: Path, columns: Mapping[str, Any]) -> bool:
-    """Write columns to a new CSV file; return False without writing if PyArrow is not installed.
+def write(file: IO[bytes], columns: Mapping[str, Any]) -> bool:
+    """Write columns to an open CSV file; return False without writing if PyArrow is not installed.
 
     Raises
     ------
@@ -86,12 +85,11 @@ def write(path: Path, columns: Mapping[str, Any]) -> bool:
     if util.find_spec("pyarrow") is None:
         return False
     arrow, text = import_module("pyarrow"), import_module("pyarrow.csv")
-    with path.open("xb") as file:
-        # PyArrow would quote all names.
-        head = io.StringIO()
-        csv.writer(head, lineterminator="\n").writerow(columns)
-        file.write(head.getvalue().encode())
-        text.write_csv(arrow_table(arrow, columns), file, text.WriteOptions(include_header=False))
+    # PyArrow would quote all names.
+    head = io.StringIO()
+    csv.writer(head, lineterminator="\n").writerow(columns)
+    file.write(head.getvalue().encode())
+    text.write_csv(arrow_table(arrow, columns), file, text.WriteOptions(include_header=False))
     return True
 
 

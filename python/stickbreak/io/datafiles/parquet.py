@@ -1,10 +1,11 @@
 """Parquet files, read by PyArrow batch by batch."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,6 +118,9 @@ class ParquetRows:
         choice = Choice(None, None) if choice is None else choice
         self._pyarrow, self._parquet = _pyarrow()
         self.path = path
+        # A named pipe would wait for its writer.
+        if not os.path.isfile(path):
+            raise SourceError(f"{path}: {'not a file' if os.path.exists(path) else 'there is no such file'}")
         with self._opened() as file:
             names = tuple(file.schema_arrow.names)
             if len(set(names)) < len(names):
@@ -223,8 +227,8 @@ def _arrow_column(pyarrow: Any, values: Any) -> Any:
         return pyarrow.array([None if value is None else str(value) for value in values])
 
 
-def write_parquet(path: Path, columns: Mapping[str, Any]) -> None:
-    """Write columns to a Parquet file.
+def write_parquet(file: IO[bytes], columns: Mapping[str, Any]) -> None:
+    """Write columns to an open Parquet file.
 
     Raises
     ------
@@ -234,7 +238,7 @@ def write_parquet(path: Path, columns: Mapping[str, Any]) -> None:
         The file cannot be written.
     """
     pyarrow, parquet = _pyarrow()
-    parquet.write_table(arrow_table(pyarrow, columns), path)
+    parquet.write_table(arrow_table(pyarrow, columns), file)
 
 
 class ParquetFolder:
