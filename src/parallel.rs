@@ -60,7 +60,14 @@ fn pool(threads: Option<usize>) -> Result<rayon::ThreadPool> {
         .num_threads(threads.unwrap_or(0))
         .thread_name(|index| format!("stickbreak-{index}"))
         .build()
-        .map_err(|error| Error::invalid("threads", format!("{threads:?} ({error})"), "a number the system can start"))
+        .map_err(|error| no_thread(&error))
+}
+
+/// The error for a thread that the system cannot start. The number of threads is seldom at fault: there may be no
+/// memory for the stack of a single one.
+pub fn no_thread(error: &dyn std::error::Error) -> Error {
+    let cure = "there may be too little memory left, or too many processes; fewer `threads` need less";
+    Error::numerical(None, format!("no thread could be started: {error}; {cure}"))
 }
 
 /// Runs `task(0), ..., task(n - 1)` concurrently, each with a share of the threads of the current pool; if there are
@@ -83,9 +90,7 @@ pub fn side_by_side<T: Send>(n: usize, task: impl Fn(usize) -> T + Sync) -> Resu
         let start = |worker: usize| {
             let inner = threads / at_once + usize::from(worker < threads % at_once);
             let work = move || with_threads(Some(inner), || std::iter::from_fn(take).collect::<Vec<_>>());
-            std::thread::Builder::new().spawn_scoped(scope, work).map_err(|error| {
-                Error::invalid("threads", format!("{threads} ({error})"), "a number the system can start")
-            })
+            std::thread::Builder::new().spawn_scoped(scope, work).map_err(|error| no_thread(&error))
         };
         let workers: Vec<_> = (0..at_once).map(start).collect();
         let join = |worker: std::thread::ScopedJoinHandle<'_, Result<Vec<(usize, T)>>>| {

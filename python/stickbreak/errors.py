@@ -99,7 +99,7 @@ class SourceError(StickbreakError):
 
 
 class NumericalError(StickbreakError):
-    """A computation left the range of floating-point numbers.
+    """A computation left the range of floating-point numbers, or the system could not start a thread for it.
 
     Parameters
     ----------

@@ -165,6 +165,15 @@ class Unreadable:
         raise RuntimeError("not here")
 
 
+class Incomparable:
+    """Raises where it is compared."""
+
+    __hash__ = None
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("not comparable")
+
+
 @pytest.mark.parametrize(
     ("part", "place", "value"),
     [("indptr", 3, 10**6), ("indptr", 3, -7), ("indptr", -1, 10**7), ("indices", 2, 10**6), ("indices", 2, -1)],
@@ -206,6 +215,7 @@ def test_sparse_arrays_whose_parts_do_not_fit(part: str, place: int, value: int,
         ([0, 1], np.zeros((2, 1)), {}, sb.InvalidArgument, "labels"),
         ([0, 1], [["a"], ["b"]], {}, sb.InvalidType, "labels"),
         ([0, 1], [np.zeros(2), np.zeros(2)], {}, sb.InvalidType, "labels"),
+        ([0, 1], [Incomparable(), Incomparable()], {}, sb.InvalidType, "labels"),
         ([0, 1], ["a", "b"], {"n": 0}, sb.InvalidArgument, "n"),
         ([0, 1], ["a", "b"], {"n": 1.5}, sb.InvalidType, "n"),
         ([0, 1], ["a", "b"], {"sample_weight": [1.0]}, sb.InvalidArgument, "sample_weight"),

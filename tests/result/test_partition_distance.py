@@ -23,6 +23,13 @@ def test_values_are_those_of_the_definitions(pairs: list[tuple[int, int]]) -> No
     assert sb.partition_distance(named, a.tolist()) == pytest.approx(expected, abs=1e-12)
 
 
+class Broken:
+    """An array that cannot be read."""
+
+    def __array__(self, dtype: object = None, copy: object = None) -> np.ndarray:
+        raise RuntimeError("no array")
+
+
 @pytest.mark.parametrize(
     ("argument", "arguments"),
     [
@@ -31,6 +38,11 @@ def test_values_are_those_of_the_definitions(pairs: list[tuple[int, int]]) -> No
         ("b", ([0, 1], [[0, 1]])),
         ("b", ([0, 1], [0, 1, 1])),
         ("b", ([0, 1], [None, "x"])),
+        ("a", ([[0, 1], [2]], [0, 1])),
+        ("b", ([0, 1], [np.zeros(2), np.zeros(3)])),
+        ("a", (np.zeros(2, dtype=[("label", int)]), [0, 1])),
+        ("a", (np.array([np.zeros(2), None], dtype=object), [0, 1])),
+        ("b", ([0, 1], Broken())),
         ("metric", ([0, 1], [0, 1], "rand")),
     ],
 )

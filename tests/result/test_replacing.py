@@ -261,3 +261,14 @@ def test_a_lock_is_not_taken_through_a_link(tmp_path: Path) -> None:
     assert not lock.is_held
     lock.release()
     assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="left files stay there")
+def test_a_run_that_has_ended_removes_what_a_killed_one_left(tmp_path: Path) -> None:
+    path = tmp_path / "run.checkpoint"
+    where = sb.Checkpoint(path, every_seconds=0)
+    sb.fit(MODEL, X, FULL, n_components=2, progress=False, checkpoint=where)
+    left = replacing.beside(path, f".{replacing._machine()}.{'ab' * 16}.part")
+    left.write_bytes(b"half")
+    sb.fit(MODEL, X, FULL, n_components=2, progress=False, checkpoint=where)
+    assert os.listdir(tmp_path) == [path.name]

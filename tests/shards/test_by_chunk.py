@@ -54,6 +54,31 @@ def test_bad_collections_are_refused_before_they_are_computed(method: str, found
     assert raised.value.argument == "threads"
 
 
+def test_clusters_of_collections_are_those_of_their_rows(found: sb.Fit) -> None:
+    clusters = found.combine(TABLE, n_clusters=2)
+    noisy = sb.Mixture(likelihood=sb.Gaussian(), background=sb.Background())
+    with_background = sb.fit(noisy, TABLE, sb.Full(max_passes=5), n_components=4, progress=False).combine(TABLE)
+    for own in (clusters, with_background):
+        for method in (own.predict, own.predict_proba):
+            expected = method(X)
+            np.testing.assert_array_equal(method(as_array()).compute(), expected)
+            ours = method(dd.from_pandas(TABLE, chunksize=300)).compute()
+            np.testing.assert_array_equal(ours.to_numpy(), expected)
+            assert ours.index.equals(TABLE.index)
+            unknown = as_array()[da.from_array(X[:, 0] > -1e9, chunks=300)]
+            np.testing.assert_array_equal(method(unknown).compute(), expected)
+    with pytest.raises(sb.InvalidArgument, match="3 columns"):
+        clusters.predict(as_array()[:, :2])
+
+
+def test_stability_computes_the_labels_of_a_collection(found: sb.Fit) -> None:
+    options = {"n_seeds": 2, "n_components": 4, "progress": False}
+    ours = sb.stability(found.model, as_array(), sb.Full(max_passes=3), **options)
+    expected = sb.stability(found.model, X, sb.Full(max_passes=3), **options)
+    np.testing.assert_array_equal(ours.labels, expected.labels)
+    np.testing.assert_array_equal(ours.ari, expected.ari)
+
+
 def test_exposures_are_columns(found: sb.Fit) -> None:
     with pytest.raises(sb.NotSupported) as raised:
         found.predict(as_array(), exposure=np.ones(N))

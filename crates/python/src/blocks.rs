@@ -9,6 +9,7 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyIterator;
 use stickbreak::data::{BlockReader, Blocks};
+use stickbreak::parallel::no_thread;
 use stickbreak::simd::Scalar;
 use stickbreak::{Error, Result};
 
@@ -30,7 +31,7 @@ impl<F: Scalar + Element> Blocks<F> for PythonBlocks {
         // Of no length: the thread waits with a block until it is asked for the one before.
         let (sender, blocks) = sync_channel(0);
         let thread = Builder::new().name("stickbreak-reader".into()).spawn(move || read(&start, &sender));
-        let thread = thread.map_err(|error| Error::Source { batch: None, message: error.to_string() })?;
+        let thread = thread.map_err(|error| no_thread(&error))?;
         let mut reader = Reader { blocks: Some(blocks), thread: Some(thread) };
         // The thread says that the function has returned an iterator, or what failed.
         reader.next_block()?;

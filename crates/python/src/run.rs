@@ -7,8 +7,8 @@ use std::time::Duration;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use stickbreak::events::Event;
-use stickbreak::parallel::{Cancel, alone, with_threads};
-use stickbreak::{Error, Result};
+use stickbreak::parallel::{Cancel, alone, no_thread, with_threads};
+use stickbreak::Result;
 
 use crate::errors::to_python;
 use crate::panics;
@@ -62,7 +62,7 @@ fn attended<T: Send>(
                     let raised = attend(&receiver, &cancel, &show);
                     (worker.join().unwrap_or_else(Err), raised)
                 }
-                Err(error) => (Ok(Err(Error::numerical(None, format!("no thread could be started: {error}")))), None),
+                Err(error) => (Ok(Err(no_thread(&error))), None),
             }
         })
     });

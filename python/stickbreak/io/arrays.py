@@ -382,8 +382,13 @@ def _has_holes(array: NDArray[Any]) -> bool:
     """Return whether an array of objects has numbers, and None or pandas' NA where one is missing."""
     if array.dtype != object:
         return False
-    missing = [value for value in array.flat if not isinstance(value, Real)]
-    return 0 < len(missing) < array.size and all(value is None or type(value).__name__ == "NAType" for value in missing)
+    n_missing = 0
+    for value in array.flat:
+        if not isinstance(value, Real):
+            if not (value is None or type(value).__name__ == "NAType"):
+                return False
+            n_missing += 1
+    return 0 < n_missing < array.size
 
 
 def check_times(value: object, argument: str, allowed: str = _ROWS_ALLOWED) -> None:

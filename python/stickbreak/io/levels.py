@@ -1,6 +1,7 @@
 """Levels of columns: the words, categories and numbers whose codes a model sees, kept and matched by value."""
 
 import math
+import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -440,7 +441,7 @@ def code(value: object, levels: tuple[Level, ...], argument: str, column: object
         known = [each for each in levels if isinstance(each, str)]
         hint = checks.did_you_mean(wanted, known) if isinstance(wanted, str) else ""
         allowed = f"one of the levels {_listed(levels)} for the column {column!r}"
-        raise checks.invalid_argument(argument, repr(value), allowed, hint)
+        raise checks.invalid_argument(argument, reprlib.repr(value), allowed, hint)
     return float(levels.index(wanted))
 
 

@@ -57,7 +57,11 @@ def replacing(target: Path) -> Iterator[IO[bytes]]:
 
 
 def check_replaceable(target: Path) -> None:
-    """Raise the OSError that `replacing` would raise for this path, as far as it can be known beforehand."""
+    """Raise the OSError that `replacing` would raise for this path, as far as it can be known beforehand.
+
+    Files that killed writers left are removed here too: a run that goes on from its end writes no more.
+    """
+    _remove_left(target)
     file, part = _created(target)
     file.close()
     part.unlink(missing_ok=True)

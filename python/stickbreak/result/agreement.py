@@ -66,7 +66,7 @@ def _numbered(labels: ArrayLike, argument: str) -> NDArray[np.uint32]:
     found = arrays.as_array(labels, argument, allowed)
     # A view may have far more rows than memory.
     with room.fitting(argument, found.shape):
-        if found.dtype.kind == "O" and all(isinstance(label, str) for label in found.ravel()):
+        if found.dtype.kind == "O" and found.ndim == 1 and all(isinstance(label, str) for label in found):
             found = found.astype(str)
         if found.ndim != 1 or (found.dtype.kind not in "iubUS" and found.size):
             raise checks.invalid_type(argument, checks.describe(found), allowed)

@@ -11,6 +11,7 @@ from stickbreak import _core, checks
 from stickbreak.errors import InvalidArgument
 from stickbreak.io import arrays, files, names
 from stickbreak.io.levels import Levels, by_column, coded, of_file, to_header
+from stickbreak.io.room import fitting
 from stickbreak.model.mixture import Mixture
 from stickbreak.result import parts
 
@@ -189,7 +190,8 @@ class Hierarchy:
         kind = type(self.model.likelihood)
         data = coded(X_new, "X_new", self._model.likelihood, self._column_names, self._levels).data
         new = arrays.rows(data, "X_new", likelihood=kind, n_columns=self._rows.shape[1])
-        rows, new = _stacked(self._rows, new)
+        with fitting("X_new", new.shape):
+            rows, new = _stacked(self._rows, new)
         state = self._state.insert(rows, new, checks.threads(threads))
         # Gives the same bits as `load`, which measures rows from the mean of all rows.
         try:

@@ -11,6 +11,7 @@ from stickbreak.errors import NotSupported
 from stickbreak.io import arrays, names
 from stickbreak.io.cells import Level
 from stickbreak.io.levels import Levels, shown
+from stickbreak.io.room import fitting
 from stickbreak.model.counts import NegativeBinomial
 from stickbreak.model.likelihoods import Likelihood
 from stickbreak.result import by_chunk
@@ -224,13 +225,15 @@ def with_levels(X: ArrayLike, titles: names.Names | None, places: Sequence[int],
         The levels of the columns; empty if no column has any.
     """
     found = names.named(X, "X", titles).data
-    rows = np.asarray(arrays.rows(found, "X", n_columns=len(places)), dtype=np.float64)
+    given = arrays.rows(found, "X", n_columns=len(places))
     table: dict[Any, Any] = {}
     called: Sequence[str | int] = places if titles is None else titles
-    for column, title in enumerate(called):
-        known = levels[column] if levels else None
-        table[title] = rows[:, column] if known is None else _words(rows[:, column], known, title)
-    return as_frame(table, "as_table()")
+    with fitting("X", given.shape):
+        rows = np.asarray(given, dtype=np.float64)
+        for column, title in enumerate(called):
+            known = levels[column] if levels else None
+            table[title] = rows[:, column] if known is None else _words(rows[:, column], known, title)
+        return as_frame(table, "as_table()")
 
 
 def _words(codes: NDArray[np.float64], levels: Sequence[Level], column: str | int) -> NDArray[Any]:

@@ -200,9 +200,9 @@ class TopicModel(Refusing, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         ndarray or table of shape (n, K)
             Rows with sum one; the columns are called "topicmodel0", "topicmodel1" and so on.
         """
-        rows = self._validated(X)
+        fitted, rows = self._fitted(), self._validated(X)
         with checks.calling("X", "data", "docs", "test"):
-            return self._fitted().transform(rows, threads=self.threads)
+            return fitted.transform(rows, threads=self.threads)
 
     def score(self, X: ArrayLike, y: object = None) -> float:
         """Return the mean log probability of held-out words of documents, in nats per word; higher is better.
@@ -224,10 +224,10 @@ class TopicModel(Refusing, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         InvalidType, InvalidArgument, ValueError, TypeError
             `X` is not as described, or no document has two distinct words.
         """
-        rows = self._validated(X)
+        fitted, rows = self._fitted(), self._validated(X)
         seed = seed_of(self.random_state)
         with checks.calling("X", "data", "docs", "test"):
-            return self._fitted().document_completion(rows, seed=seed, min_words=2, threads=self.threads)
+            return fitted.document_completion(rows, seed=seed, min_words=2, threads=self.threads)
 
     @property
     def components_(self) -> NDArray[np.float64]:
