@@ -114,6 +114,8 @@ _SCALARS += ["", "1", "nested", "neste", "auto", "kmeans++", "random", "error", 
 _SCALARS += [[], (), {}, set(), [1], [[]], [None], ["a"], [1, "a"], [[1.0], [1.0, 2.0]], {"a": 1}, range(3), slice(3)]
 _SCALARS += [int, sb.Gaussian, sb.Full, sb.fit, len, lambda: None, object(), _Rude(), _Shapeless(), Ellipsis]
 _SCALARS += [sb.Gaussian(), sb.DirichletProcess(), sb.FiniteDirichlet(2), sb.Full(), iter([1.0]), memoryview(b"abcd")]
+_SCALARS += [np.zeros(3, dtype=[("a", float)]), np.zeros((3, 2), dtype=[("a", float)]), [[0, 1], [2]]]
+_SCALARS += [np.array([np.zeros(2), np.zeros(3)], dtype=object), np.array([[np.zeros(2), 1.0], ["a", 2.0]], object)]
 _SCALARS += [np.ma.masked, np.ma.masked_array([1.0, 2.0], [True, False]), np.array(None), np.array(["a", "b"])]
 
 

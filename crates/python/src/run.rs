@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
+use stickbreak::Result;
 use stickbreak::events::Event;
 use stickbreak::parallel::{Cancel, alone, no_thread, with_threads};
-use stickbreak::Result;
 
 use crate::errors::to_python;
 use crate::panics;
