@@ -71,12 +71,14 @@ def test_clusters_of_collections_are_those_of_their_rows(found: sb.Fit) -> None:
         clusters.predict(as_array()[:, :2])
 
 
-def test_stability_computes_the_labels_of_a_collection(found: sb.Fit) -> None:
-    options = {"n_seeds": 2, "n_components": 4, "progress": False}
+@pytest.mark.parametrize("n_components", [1, 4])
+def test_stability_computes_the_labels_of_a_collection(n_components: int, found: sb.Fit) -> None:
+    options = {"n_seeds": 2, "n_components": n_components, "progress": False}
     ours = sb.stability(found.model, as_array(), sb.Full(max_passes=3), **options)
     expected = sb.stability(found.model, X, sb.Full(max_passes=3), **options)
     np.testing.assert_array_equal(ours.labels, expected.labels)
     np.testing.assert_array_equal(ours.ari, expected.ari)
+    np.testing.assert_array_equal(ours.together, expected.together)
 
 
 def test_exposures_are_columns(found: sb.Fit) -> None:
