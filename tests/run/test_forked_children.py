@@ -40,7 +40,7 @@ calls = {
     "words": topics.top_words,
     "coherence": lambda: topics.coherence(words),
     "shares": lambda: topics.transform(words),
-    "trace": lambda: (trace._repr_html_(), trace.log_likelihood(), trace.point_estimate(), trace.density(X)),
+    "trace": lambda: (repr(trace), trace.log_likelihood(), trace.point_estimate(), trace.density(X)),
     "fit": lambda: sb.fit(sb.Mixture(sb.Gaussian()), X, sb.Full(max_passes=2), n_components=2, progress=False),
     "sample": lambda: sb.sample(sb.Mixture(sb.Gaussian()), X, draws=2, warmup=2, chains=1, progress=False),
 }

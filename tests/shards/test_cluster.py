@@ -86,7 +86,8 @@ def test_components_that_overlap_are_rearranged(chunk: int) -> None:
 
 def test_work_after_the_last_pass_reads_the_rows_once_or_twice() -> None:
     """All of it needs copies of rows, in whatever order it looks at them."""
-    read, before = [], []
+    read: list[int] = []
+    before: dict[int, int] = {}
 
     def noted(block: np.ndarray) -> np.ndarray:
         read.append(len(block))
@@ -100,8 +101,10 @@ def test_work_after_the_last_pass_reads_the_rows_once_or_twice() -> None:
     collection = as_array().map_blocks(noted, dtype=float, meta=np.empty((0, 0)))
     for data in (collection, stream):
         read.clear()
-        sb.fit(MODEL, data, progress=False, callbacks=[lambda _: before.append(sum(read))])
-        assert N <= sum(read) - before[-1] <= 2 * N
+        before.clear()
+        # Long work after a pass shows the record of the pass again, how often depends on the machine.
+        sb.fit(MODEL, data, progress=False, callbacks=[lambda record: before.setdefault(record.index, sum(read)) < 0])
+        assert N <= sum(read) - before[max(before)] <= 2 * N
 
 
 @pytest.mark.slow
