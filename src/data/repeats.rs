@@ -349,7 +349,7 @@ impl DistinctRows {
     }
 
     /// Whether chance explains how often values of the only column are equal. On a lattice, pairs of values some steps
-    /// apart are about twice as many as equal ones; copies meet on the same values only.
+    /// apart are about twice as many as equal ones. Copies add equal pairs only.
     fn meet_on_lattice(&self, multiplicities: &[f64], rate: f64) -> bool {
         let Some(values) = &self.lattice else { return false };
         let mut masses = vec![0.0; values.len()];

@@ -123,7 +123,8 @@ pub fn run_soon<T: Send>(
     }
 }
 
-/// Runs work without events. An interrupt wins over the result, which nobody could tell from one without interrupt.
+/// Runs work without events. After an interrupt the `KeyboardInterrupt` is raised even if the result is complete,
+/// because the result does not say that it was interrupted.
 pub fn run_quietly<T: Send>(
     py: Python<'_>,
     threads: Option<usize>,

@@ -23,7 +23,7 @@ _CODE = re.compile(r"0\d+")
 
 
 def has_decoration(text: str) -> bool:
-    """Return whether a text is a number but for a currency, a percent sign, or separators of thousands."""
+    """Return whether a text is a number with a currency, a percent sign, or separators of thousands."""
     found = _matched(text)
     return found is not None and found["unit"] is None and any(found[name] for name in ("before", "after", "group"))
 
