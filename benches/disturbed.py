@@ -38,7 +38,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import stickbreak as sb
 from common.disturbances import ALL_KINDS, KINDS, Array, Labels, Table, clean_table, disturbed_table
-from common.head import first_line, print_head
+from common.head import command, first_line, print_head
 
 SAME = 0.95
 # The fit of a clean table is right with at least this ARI to the true clusters.
@@ -246,7 +246,7 @@ def options_of_user() -> argparse.Namespace:
 
 
 def run(options: argparse.Namespace) -> Results:
-    results: Results = {"head": first_line(), "version": sb.__version__, "kinds": options.kinds, "tables": {}}
+    results: Results = {"head": first_line(), "command": command(), "version": sb.__version__, "tables": {}}
     for seed in range(options.first, options.first + options.tables):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

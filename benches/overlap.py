@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import stickbreak as sb
-from common.head import first_line
+from common.head import print_head
 
 SIZES = ((100_000, 8, 50), (60_000, 16, 100), (100_000, 2, 50), (100_000, 4, 120))
 # Standard deviation of the centres, in those of the clusters.
@@ -43,7 +43,7 @@ def pass_time(rows: Rows, labels: NDArray[np.int64], kept: dict[str, float | int
 
 def main() -> None:
     """Run the bench."""
-    print(first_line())
+    print_head()
     print(f"\nmilliseconds of a pass, the best of {ROUNDS} rounds in turns\n")
     print(f"{'n, D, K':>16} {'spread':>6} {'type':8}", *(f"{name:>10}" for name in KEPT), " default / no margin")
     for (n, d, k), spread, dtype in product(SIZES, SPREADS, ("float32", "float64")):

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import stickbreak as sb
-from common.head import first_line
+from common.head import command, first_line, print_head
 
 Rows = NDArray[np.float64]
 Made = tuple[Rows, NDArray[np.int64]]
@@ -157,8 +157,8 @@ def main() -> None:
     covariances = {name: list(LIKELIHOODS)[: 1 if "whitened" in name else None] for name in names}
     seeds = range(options.first, options.first + options.seeds)
     tasks = [(name, covariance, seed) for name in names for covariance in covariances[name] for seed in seeds]
-    head = first_line()
-    print(head, f"\n\n{'structure':20} {'covariance':10} found  nats below the labels, by seed; CPU seconds of a fit")
+    print_head()
+    print(f"\n{'structure':20} {'covariance':10} found  nats below the labels, by seed; CPU seconds of a fit")
     results = []
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         for result in pool.map(run, tasks):
@@ -174,7 +174,7 @@ def main() -> None:
                 )
     if options.output:
         with open(options.output, "w", encoding="utf-8") as file:
-            json.dump({"head": head, "results": results}, file)
+            json.dump({"head": first_line(), "command": command(), "results": results}, file)
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ from common.estimators import (
     number_by_bic,
     sample,
 )
-from common.head import first_line, print_head
+from common.head import command, first_line, print_head
 from common.structure_table import print_summary, print_table
 
 PARTS = ("structure", "held-out", "starts", "peers")
@@ -233,7 +233,8 @@ def chosen_sets(names: list[str], max_rows: int | None) -> list[tuple[DataSet, A
 def read(path: Path | None, likelihood: dict[str, Any]) -> Results:
     """Results so far, which must be those of the same likelihood."""
     if path is None or not path.exists():
-        return {"head": first_line(), "version": sb.__version__, "likelihood": likelihood, "sets": {}}
+        head = {"head": first_line(), "command": command()}
+        return {**head, "version": sb.__version__, "likelihood": likelihood, "sets": {}}
     results: Results = json.loads(path.read_text(encoding="utf-8"))
     if results["likelihood"] != likelihood:
         raise SystemExit(f"--output: {path} has results of {results['likelihood']}, not of {likelihood}")

@@ -1,11 +1,13 @@
-"""The first line of a raw file: the commit that was measured, the date and the CPU.
+"""The first lines of a raw file: the commit that was measured, the date and the CPU, then the command with its options.
 
-As a program it prints this line, for the benches in Rust. `scripts/bench_raw.py` reads it.
+As a program it prints the first one, for the benches in Rust. `scripts/bench_raw.py` reads it.
 """
 
 import os
 import platform
+import shlex
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -44,9 +46,16 @@ def first_line() -> str:
     return f"commit {commit}{changes}, {time.strftime('%Y-%m-%d')}, {processor()}, {os.cpu_count()} processors"
 
 
+def command() -> str:
+    """The command of this bench, as from the root of the checkout."""
+    bench = Path(sys.argv[0]).resolve()
+    name = bench.relative_to(ROOT) if bench.is_relative_to(ROOT) else bench
+    return shlex.join(["python", name.as_posix(), *sys.argv[1:]])
+
+
 def print_head() -> None:
-    print(first_line(), flush=True)
+    print(first_line(), command(), sep="\n", flush=True)
 
 
 if __name__ == "__main__":
-    print_head()
+    print(first_line())

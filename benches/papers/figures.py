@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 sys.path.insert(1, str(Path(__file__).resolve().parents[1]))
+from common.head import command as command
 from common.head import first_line as first_line
 from common.head import print_head as print_head
 

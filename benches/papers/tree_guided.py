@@ -24,7 +24,7 @@ import numpy as np
 from scipy import sparse
 
 import stickbreak as sb
-from figures import can_draw, first_line, save
+from figures import can_draw, command, first_line, save
 from stickbreak import _core
 
 DATA = Path(os.environ.get("STICKBREAK_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
@@ -257,7 +257,7 @@ def main() -> None:
         "settings": [settings(budget["settings"])],
         "scores": [scores(options.scale)],
     }
-    lines = [first_line(), f"load of the machine: {os.getloadavg()[0]:.1f}"]
+    lines = [first_line(), command(), f"load of the machine: {os.getloadavg()[0]:.1f}"]
     print("\n".join(lines), flush=True)
     for part in options.parts:
         for job in jobs[part]:

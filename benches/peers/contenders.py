@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(1, str(Path(__file__).resolve().parents[1]))
+from common.head import command as command
 from common.head import first_line as first_line
 from common.head import print_head as print_head
 from common.head import processor as processor

@@ -14,7 +14,7 @@ from typing import Any
 
 import contenders
 import report
-from contenders import first_line, print_head, processor
+from contenders import command, first_line, print_head, processor
 from problems import PROBLEMS, Missing, Problem
 
 BATCHES = 20
@@ -87,7 +87,7 @@ def main() -> None:
             measured.append(compare(problem, entrants, passes, Path(folder) / name))
     if options.json is not None:
         machine = {"processor": processor(), "processors": os.cpu_count(), "system": platform.system()}
-        written = {"head": first_line(), "machine": machine, "data": measured}
+        written = {"head": first_line(), "command": command(), "machine": machine, "data": measured}
         options.json.write_text(json.dumps(written, indent=1) + "\n")
 
 

@@ -196,7 +196,7 @@ def main() -> None:
             measured.append({"name": name, "prior": problem.numbers, "runs": runs.results})
     print(f"\n{load()}")
     if options.json is not None:
-        written = {"head": contenders.first_line(), "data": measured}
+        written = {"head": contenders.first_line(), "command": contenders.command(), "data": measured}
         options.json.write_text(json.dumps(written, indent=1, default=lambda path: path.name) + "\n")
 
 

@@ -1,13 +1,14 @@
 """The figures of benches/README.md and of the pages that quote it are those of the raw files."""
 
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
 import bench_raw
 import bench_tables
-from common.head import first_line
+from common.head import first_line, print_head
 
 
 def test_pages_show_the_raw_files(checkout: Path) -> None:
@@ -27,6 +28,14 @@ def test_paths_of_measured_code_exist(checkout: Path) -> None:
 def test_the_first_line_that_benches_print_is_read_back() -> None:
     found = bench_raw.HEAD.fullmatch(first_line())
     assert found is not None or first_line().startswith("commit unknown")
+
+
+def test_benches_print_their_options(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", [str(checkout / "benches" / "structure.py"), "--first", "5", "a set"])
+    print_head()
+    assert capsys.readouterr().out == f"{first_line()}\npython benches/structure.py --first 5 'a set'\n"
 
 
 @pytest.fixture

@@ -203,9 +203,11 @@ def test_lock_of_the_interpreter_is_released() -> None:
     """The thread that presses Ctrl-C can only do so if the fit lets it run; without that the fit never ends."""
     run = start("""
         rows = np.random.default_rng(0).standard_normal((20_000, 4))
-        ticks = []
+        # An interrupt before the first complete pass has no fit to return.
+        began, ticks = threading.Event(), []
 
         def work():
+            began.wait()
             for _ in range(200):
                 ticks.append(time.perf_counter())
                 time.sleep(0.001)
@@ -213,7 +215,8 @@ def test_lock_of_the_interpreter_is_released() -> None:
 
         worker = threading.Thread(target=work)
         worker.start()
-        fit = sb.fit(model, rows, sb.Full(max_passes=10**9, tol=0.0), n_components=20, progress=False)
+        fit = sb.fit(model, rows, sb.Full(max_passes=10**9, tol=0.0), n_components=20, progress=False,
+                     callbacks=[lambda _: began.set()])
         worker.join()
         assert len(ticks) == 200
         report(fit)
