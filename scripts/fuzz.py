@@ -2,10 +2,11 @@
 
     python scripts/fuzz.py --data 100000 --commands 100000 --callables 100000
 
-The kinds are model files, arguments of the usual functions, checkpoints, data files of every format, command lines, and
-all public callables. A case must end well or in an error of stickbreak: no other exception, no crash, no hang, no word
-on stderr, no memory that the input does not justify. What does not is printed with its number; `--only files:123` runs
-that one alone, in this process. Cases depend on `--seed` and their number only.
+The kinds are model files, arguments of the usual functions, checkpoints, data files of every format, command lines, all
+public callables, and these in forked children and with an interrupt at a random moment. A case must end well or in an
+error of stickbreak: no other exception, no crash, no hang, no word on stderr, no memory that the input does not
+justify. What does not is printed with its number; `--only files:123` runs that one alone, in this process. Cases depend
+on `--seed` and their number only.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ KINDS = {
     "data": "fuzzing.data_files",
     "commands": "fuzzing.command_lines",
     "callables": "fuzzing.callables",
+    "children": "fuzzing.children",
+    "interrupts": "fuzzing.interrupts",
 }
 # Cases in one child: enough that starting it costs little.
 _CASES = 2000
@@ -99,7 +102,7 @@ def _child(kind: str, seed: int, numbers: range, seconds: float, report: Report)
     with tempfile.TemporaryFile("w+b") as stderr, tempfile.TemporaryDirectory(prefix="stickbreak-fuzz-") as folder:
         # The child's files are in a folder of this process, so they are removed even if the child is killed. Words that
         # happen to be paths lead there too.
-        environment |= {"TMPDIR": folder, "MPLBACKEND": "Agg"}
+        environment |= {"TMPDIR": folder, "MPLBACKEND": "Agg", "MALLOC_ARENA_MAX": "2"}
         child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, env=environment, cwd=folder)
         ending = ""
         for line in _lines(child, seconds):

@@ -22,6 +22,7 @@ from pathlib import Path
 from mistakes import BUGS, FILLED, SWITCH, Bug
 from mistakes_of_background import OF_BACKGROUND
 from mistakes_of_columns import OF_COLUMNS
+from mistakes_of_reader import OF_READER
 from mistakes_of_repeats import OF_REPEATS
 from mistakes_of_shards import OF_SHARDS
 from mistakes_of_trust import OF_TRUST
@@ -29,7 +30,7 @@ from mistakes_of_unseen import OF_UNSEEN
 from more_mistakes import MORE
 
 ROOT = Path(__file__).resolve().parent.parent
-ALL = (*BUGS, *MORE, *OF_COLUMNS, *OF_UNSEEN, *OF_BACKGROUND, *OF_SHARDS, *OF_REPEATS, *OF_TRUST)
+ALL = (*BUGS, *MORE, *OF_COLUMNS, *OF_UNSEEN, *OF_BACKGROUND, *OF_SHARDS, *OF_REPEATS, *OF_TRUST, *OF_READER)
 
 MODULE = f"""//! Mistakes for `scripts/injected_bugs.py`.
 

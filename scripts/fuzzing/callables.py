@@ -74,11 +74,9 @@ def run(seed: int, number: int) -> str:
     named = _spoil(rng, _arguments(rng, name, function))
     try:
         result = _called(function, named)
-    except _ALLOWED:
-        return "refused"
     except Exception as error:
-        if _is_of_scikit_learn(error):
-            return "refused by scikit-learn"
+        if (who := who_refuses(error)) is not None:
+            return f"refused{who}"
         raise Failure(f"{type(error).__name__}: {error}\n    {name}(**{named!r})"[:3000]) from error
     finally:
         _close_figures()
@@ -87,6 +85,15 @@ def run(seed: int, number: int) -> str:
     if problem := problem_of(result, may_be_nan=name in _NAN):
         raise Failure(f"{problem}\n    {name}(**{named!r})"[:3000])
     return "success"
+
+
+def good_call(rng: Generator) -> tuple[str, dict[str, Any], Callable[[], Any]]:
+    """Return the name of a callable, good arguments, and what calls it with them."""
+    names = subjects()
+    name = names[rng.integers(len(names))]
+    function = _found(name, rng)
+    named = _arguments(rng, name, function)
+    return name, named, lambda: _called(function, named)
 
 
 def _called(function: Callable[..., Any], named: dict[str, Any]) -> Any:
@@ -188,6 +195,13 @@ def _spoil(rng: Generator, named: dict[str, Any]) -> dict[str, Any]:
         # A bar is a word on stderr.
         named[name] = False if name in ("progress", "verbose") and isinstance(value, bool | np.bool_) else value
     return named
+
+
+def who_refuses(error: Exception) -> str | None:
+    """Return whose refusal an error is, with a space in front unless it is the package; None if it is none."""
+    if isinstance(error, _ALLOWED):
+        return ""
+    return " by scikit-learn" if _is_of_scikit_learn(error) else None
 
 
 def _is_of_scikit_learn(error: BaseException) -> bool:

@@ -131,12 +131,12 @@ fn listed<F: Scalar>(
     };
     all.sort_unstable();
     let of_equal = |equal: &[(u64, u32)]| -> Vec<(u32, f64)> {
-        if times > 1 {
-            let share = &equal[..equal.len().div_ceil(times)];
-            return share.iter().map(|&(_, row)| (row, weight(row).min(1.0))).collect();
-        }
-        let weight: f64 = equal.iter().map(|&(_, row)| weight(row)).sum();
-        vec![(equal[0].1, weight.min(1.0))]
+        let n_copies = if times > 1 { times } else { equal.len() };
+        let of_copies = |copies: &[(u64, u32)]| {
+            let mass: f64 = copies.iter().map(|&(_, row)| weight(row)).sum();
+            (copies[0].1, mass.min(1.0))
+        };
+        equal.chunks(n_copies).map(of_copies).collect()
     };
     let mut distinct: Vec<(u32, f64)> = all.chunk_by(|(one, _), (other, _)| one == other).flat_map(of_equal).collect();
     distinct.sort_unstable_by_key(|(row, _)| *row);

@@ -323,6 +323,15 @@ def test_a_repeated_table_has_the_labels_of_the_table(decimals: int, times: int)
         np.testing.assert_array_equal(fit.predict(rows), once.predict(rows))
 
 
+@pytest.mark.parametrize(("weight", "sum_of_three"), [(0.2, 0.6), (0.5, 1.0)])
+def test_rows_of_a_repeated_table_weigh_what_their_copies_weigh(weight: float, sum_of_three: float) -> None:
+    rows = clusters(4, 160, 3)[0].round(2)
+    once = fitted(rows, sample_weight=np.full(160, sum_of_three))
+    fit = fitted(np.tile(rows, (3, 1)), sample_weight=np.full(480, weight))
+    assert fit.search_rows == 160
+    assert fit.objective == pytest.approx(once.objective, rel=1e-9)
+
+
 def test_a_column_of_its_own_on_a_fine_lattice_is_copied_or_not() -> None:
     rng = np.random.default_rng(2)
     values = rng.normal(np.array([0.0, 9.0])[np.arange(600) % 2], 1.0).round(4)[:, None]

@@ -100,6 +100,16 @@ def test_numbers_alone_have_a_gaussian() -> None:
     assert isinstance(sb.load("m.safetensors").model.likelihood, sb.Columns)
 
 
+def test_later_rows_of_many_amounts_may_have_holes() -> None:
+    amounts = np.random.default_rng(0).normal(size=(300, 21))
+    pd.DataFrame(amounts, columns=[f"amount {place}" for place in range(21)]).to_csv("amounts.csv", index=False)
+    options = ("fit", "amounts.csv", "--likelihood", "auto", "--quiet", "--out", "m.safetensors")
+    for missing, kind in (("error", sb.Gaussian), ("marginalize", sb.DiagonalGaussian)):
+        good(*options, "--missing", missing)
+        (part,) = sb.load("m.safetensors").model.likelihood.blocks.values()
+        assert type(part) is kind
+
+
 def test_parameters_of_a_gaussian_refuse_text() -> None:
     message = failed("fit", "plain.csv", "--dof", "9", "--out", "m.safetensors")
     assert "plain.csv: line 2, column 2 ('town'): 'Ulm' is not a number" in message

@@ -29,6 +29,8 @@ WELL = {
     "data": ("read", 50),
     "commands": ("exit 0", 25),
     "callables": ("success", 50),
+    "children": ("success", 50),
+    "interrupts": ("interrupted", 50),
 }
 
 

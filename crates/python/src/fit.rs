@@ -1,7 +1,6 @@
 //! The entry point that fits.
 
 use numpy::PyReadonlyArray1;
-use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use stickbreak::fit::{Job, Starts};
 use stickbreak::parallel::at_most;
@@ -33,7 +32,7 @@ pub fn fit(
     let resumed = observer.checkpoint.as_ref().map(GivenCheckpoint::read).unwrap_or_default();
     let starts = Starts { seeds: &settings.seeds, in_turn: observer.in_turn };
     let reports = observer.reports();
-    let fitted = with_data!(rows, weights, |data, shards| {
+    let (fitted, is_interrupted) = with_data!(rows, weights, |data, shards| {
         let job = Job {
             specification: &specification,
             rows: &data,
@@ -45,12 +44,9 @@ pub fn fit(
         run(py, threads, observer.show(), |cancel, events| {
             shards.inspect(|shards| shards.follow(cancel));
             let fitted = job.best_of(starts, resumed, &reports(events), cancel)?;
+            // A callback may have stopped it, too.
             Ok(if cancel.check().is_err() { fitted.interrupted() } else { fitted })
         })
     })?;
-    // An interrupt after the last check would be raised in Python, where the fit would be lost.
-    match py.check_signals() {
-        Err(error) if error.is_instance_of::<PyKeyboardInterrupt>(py) => Ok(FitState::new(fitted.interrupted())),
-        checked => checked.map(|()| FitState::new(fitted)),
-    }
+    Ok(FitState::new(if is_interrupted { fitted.interrupted() } else { fitted }))
 }

@@ -26,18 +26,20 @@ pub struct Sent {
 
 /// Runs `work` on a pool of `threads` threads without the GIL. The calling thread polls signals and shows events. After
 /// Ctrl-C the work stops and may return its result so far. Without a result, the `KeyboardInterrupt` is raised, as is
-/// any exception raised by `show`.
+/// any exception raised by `show`. Returns the result, and whether there was an interrupt, also if it came too late to
+/// stop the work.
 pub fn run<T: Send>(
     py: Python<'_>,
     threads: Option<usize>,
     show: impl Fn(Python<'_>, usize, Event) -> PyResult<bool> + Send,
     work: impl FnOnce(&Cancel, &Sender<Sent>) -> Result<T> + Send,
-) -> PyResult<T> {
-    match attended(py, threads, show, work)? {
-        // The result says that it was interrupted.
-        (Ok(value), Some(error)) if error.is_instance_of::<PyKeyboardInterrupt>(py) => Ok(value),
+) -> PyResult<(T, bool)> {
+    let (outcome, raised) = attended(py, threads, show, work)?;
+    // An interrupt after the last look would be raised in Python, where the result would be lost.
+    match (outcome, raised.or_else(|| py.check_signals().err())) {
+        (Ok(value), Some(error)) if error.is_instance_of::<PyKeyboardInterrupt>(py) => Ok((value, true)),
         (_, Some(error)) => Err(error),
-        (outcome, None) => outcome,
+        (outcome, None) => outcome.map(|value| (value, false)),
     }
 }
 

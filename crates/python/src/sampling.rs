@@ -165,7 +165,8 @@ pub fn sample<'py>(
     let room = partitions.as_slice_mut()?;
     let reports = observer.reports();
     let checkpoint = observer.checkpoint.as_ref().and_then(|checkpoint| checkpoint.read().run);
-    let (outcome, model) = with_rows!(&rows, |view| {
+    // A trace says that it is incomplete by its number of draws.
+    let ((outcome, model), _) = with_rows!(&rows, |view| {
         run(py, threads, observer.show(), |cancel, events| {
             let grounds = Grounds::for_sampler(&specification, &view, cancel)?;
             let outcome = {

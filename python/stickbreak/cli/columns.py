@@ -111,20 +111,25 @@ class Chosen:
         positions = {int(name) - 1 for name in never if name.isdecimal()}
         return datafiles.TextColumns(never=frozenset(never | positions), others="some")
 
-    def of_data(self, table: datafiles.DataFile, path: str, *, quiet: bool) -> Likelihood | None:
-        """Return the likelihood that follows the data, if it does, and say on stderr which one was chosen."""
+    def of_data(
+        self, table: datafiles.DataFile, path: str, *, quiet: bool, may_miss: bool = False
+    ) -> Likelihood | None:
+        """Return the likelihood that follows the data, if it does, and say on stderr which one was chosen.
+
+        Later rows may lack single values if they `may_miss`.
+        """
         if self._blocks is not None:
             return self._columns(table)
         if not (self._is_auto or (self._may_be_auto and isinstance(table.rows, MixedRows))):
             return None
         with rows_of(path):
             choices = choices_for(table, "data", "leave them out: choose the others by --columns")
-        parts = likelihoods_of(choices)
+        parts = likelihoods_of(choices, may_miss=may_miss)
         if not quiet:
             if not self._is_auto:
                 said = f"stickbreak: {path} has columns that are no numbers, so the likelihood is auto:"
                 say(said, err=True)
-            for line in table_of(choices, parts).splitlines():
+            for line in table_of(choices, parts, may_miss=may_miss).splitlines():
                 say(line, err=True)
         return blocks_of(choices, parts)
 

@@ -226,8 +226,9 @@ def fit(
     reading = Reading(
         columns=columns, weight_column=weight_column, key=key, delimiter=delimiter, header=header, quiet=quiet
     )
-    rows, sample_weight = read_weighted(data, weights, reading, may_miss=missing == "marginalize", words=chosen.text)
-    if (found := chosen.of_data(rows, data, quiet=quiet)) is not None:
+    may_miss = missing == "marginalize"
+    rows, sample_weight = read_weighted(data, weights, reading, may_miss=may_miss, words=chosen.text)
+    if (found := chosen.of_data(rows, data, quiet=quiet, may_miss=may_miss)) is not None:
         model = replace(model, likelihood=found)
         algorithm = made(schedule, of_algorithm | {"moves": _moves(schedule, model, of_algorithm)})
     with rows_of(data, weights, weight_column=weight_column), warnings.catch_warnings():
