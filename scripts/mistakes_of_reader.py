@@ -59,14 +59,6 @@ OF_READER: tuple[Bug, ...] = (
         "tests/model/test_near_dependent.py",
     ),
     Bug(
-        172,
-        "the gain from opening a node of a tree ignores the weights of its rows",
-        "src/local_step/nodes/gains.rs",
-        "rows_of_node.iter().map(|&row| rows.mass(row as usize)).collect();",
-        f"rows_of_node.iter().map(|&row| if {bug(172)} {{ 1.0 }} else {{ rows.mass(row as usize) }}).collect();",
-        "local_step::nodes",
-    ),
-    Bug(
         173,
         "a transfer measures the entropy gap of two responsibilities after they have been added up",
         "src/moves/transfer.rs",

@@ -156,7 +156,7 @@ def _dressed(rng: Generator, values: np.ndarray[Any, Any]) -> Any:
         lambda: np.asfortranarray(values),
         lambda: values[::-1] if values.ndim else values,
         lambda: values.T,
-        lambda: values[..., None],
+        lambda: values.reshape(values.shape + (1,) * int(rng.integers(1, 65 - values.ndim))),
         lambda: values.tolist(),
         lambda: tuple(values.tolist()) if values.ndim else values,
         lambda: np.ma.masked_invalid(values),
