@@ -12,7 +12,7 @@ OF_READER: tuple[Bug, ...] = (
         "src/fit/engine.rs",
         "(tol * position.memo.mass_visited())",
         f"(tol * if {bug(165)} {{ position.memo.total().mass }} else {{ position.memo.mass_visited() }})",
-        "fit::",
+        "tests/run/test_update.py",
     ),
     Bug(
         167,
@@ -21,7 +21,7 @@ OF_READER: tuple[Bug, ...] = (
         "let mass: f64 = copies.iter().map(|&(_, row)| weight(row)).sum();",
         f"let mass: f64 = if {bug(167)} {{ weight(copies[0].1) }} "
         "else { copies.iter().map(|&(_, row)| weight(row)).sum() };",
-        "search_rows",
+        "tests/model/test_repeated_rows.py",
     ),
     Bug(
         168,
@@ -31,7 +31,7 @@ OF_READER: tuple[Bug, ...] = (
         "let of_draw = if of_all.is_empty() { "
         f"outside(if {bug(168)} {{ self.field.likelihood.as_ref() }} else {{ likelihood.as_ref() }})? "
         "} else { Vec::new() };",
-        "mcmc::components",
+        "tests/sampling/test_learned_base.py",
     ),
     Bug(
         169,
@@ -39,7 +39,7 @@ OF_READER: tuple[Bug, ...] = (
         "src/local_step/documents/restarts.rs",
         "value = proposed;",
         f"value = if {bug(169)} {{ value }} else {{ proposed }};",
-        "documents::restarts",
+        "local_step::documents",
     ),
     Bug(
         170,
@@ -48,7 +48,7 @@ OF_READER: tuple[Bug, ...] = (
         "let taken_by_tail = usize::from(total.tail.is_some() && shares.iter().any(|&share| share < 1.0 - ROUNDING));",
         f"let taken_by_tail = if {bug(170)} {{ 0 }} else {{ usize::from(total.tail.is_some() && "
         "shares.iter().any(|&share| share < 1.0 - ROUNDING)) };",
-        "moves::refit",
+        "tests/moves/test_moves_degenerate.py",
     ),
     Bug(
         171,
@@ -65,7 +65,7 @@ OF_READER: tuple[Bug, ...] = (
         "given.entropies[place] -= units.mass(row) * pair_gap(*value, share);",
         "given.entropies[place] -= units.mass(row) * "
         f"pair_gap(if {bug(173)} {{ *value + share }} else {{ *value }}, share);",
-        "moves::",
+        "tests/moves/test_moves_degenerate.py",
     ),
     Bug(
         174,

@@ -22,6 +22,12 @@ const ON_LATTICE: f64 = 0.9;
 /// The cells of a column of two values, in units of their distance: the least with which no component gains from a
 /// division by value, whatever the shares of the values are.
 const OF_TWO: f64 = 1.09;
+/// Values are even if successive gaps differ by at most this factor, in this share of at least so many values: values
+/// on a lattice in other units, rounded again, or their roots and logarithms. Gaps of values that nobody has rounded
+/// differ by more in six of ten cases.
+const EVEN: f64 = 2.5;
+const SHARE_OF_EVEN: f64 = 0.8;
+const LEAST_EVEN: usize = 20;
 /// The smallest gap of a lattice has at most this many steps.
 const PARTS: u8 = 10;
 /// Maximum distance of a multiple from a whole number, and the part of it that is allowed without rounding.
@@ -100,6 +106,14 @@ fn share_of_rounding<F: Real>() -> f64 {
 /// smallest one, or of a part of it. Tenths of a degree Celsius are, of whole degrees Fahrenheit.
 pub(super) fn is_lattice(values: &[f64]) -> bool {
     parts_of_gap(values).is_some()
+}
+
+/// Whether ascending values have gaps that change slowly.
+fn are_even(values: &[f64]) -> bool {
+    let gaps: Vec<f64> = values.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let is_even = |pair: &&[f64]| pair[0].max(pair[1]) <= EVEN * pair[0].min(pair[1]);
+    let n_even = gaps.windows(2).filter(is_even).count();
+    values.len() >= LEAST_EVEN && n_even as f64 >= SHARE_OF_EVEN * (gaps.len() - 1) as f64
 }
 
 /// The number of steps of a lattice in its smallest gap.
@@ -186,7 +200,7 @@ impl Values {
     /// The root mean square of the cells; 0 if the column has none.
     fn resolution(&self, [on_lattice, elsewhere]: [f64; 2]) -> f64 {
         let mass: f64 = self.masses.iter().sum();
-        let is_lattice = is_lattice(&self.distinct);
+        let is_lattice = is_lattice(&self.distinct) || are_even(&self.distinct);
         let scale = if is_lattice { on_lattice } else { elsewhere };
         let is_seen = is_lattice && self.distinct.len() >= VALUES_ON_LATTICE;
         let shared = if is_seen { ROWS_ON_LATTICE } else { ROWS_PER_VALUE };

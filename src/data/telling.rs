@@ -1,5 +1,6 @@
 //! The columns that tell rows apart.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::hash::mixed;
@@ -8,6 +9,8 @@ use crate::hash::mixed;
 /// that one, and if this part of the rows that have not the commonest value of all is left at most.
 const NEARLY: f64 = 0.95;
 const EXPLAINED: f64 = 0.25;
+/// It must have at least this many rows a value: copies of a row agree in all columns, too.
+const ROWS_PER_VALUE: f64 = 4.0;
 /// With more columns, rows hardly meet by chance, and pairs of columns are not compared.
 const WIDE: usize = 32;
 
@@ -30,11 +33,11 @@ pub(super) fn orders(n: usize, columns: &[Vec<u32>]) -> Vec<Vec<usize>> {
 
 /// The columns that are left when those are left out, one after the other, without which all rows still differ:
 /// constant columns, copies, and columns that follow from others. Then those that nearly follow from another one, such
-/// as a copy with some errors. Those with the fewest values go first.
+/// as a copy with some errors. Those with the most values go first, such as the product of two others.
 pub(super) fn telling(n: usize, columns: &[Vec<u32>], multiplicities: &[f64]) -> Vec<usize> {
     let n_values = |column: &Vec<u32>| column.iter().max().copied();
     let mut order: Vec<usize> = (0..columns.len()).collect();
-    order.sort_by_key(|&column| n_values(&columns[column]));
+    order.sort_by_key(|&column| Reverse(n_values(&columns[column])));
     let part = |column: usize, row: usize| mixed((column as u64) << 32 | u64::from(columns[column][row]));
     let mut hashes: Vec<u64> =
         (0..n).map(|row| (0..columns.len()).fold(0_u64, |sum, column| sum.wrapping_add(part(column, row)))).collect();
@@ -62,8 +65,8 @@ pub(super) fn telling(n: usize, columns: &[Vec<u32>], multiplicities: &[f64]) ->
     (0..columns.len()).filter(|&column| kept[column]).collect()
 }
 
-/// Whether nearly all rows have the commonest value of a column beside their value of another one, which most values
-/// are not alone.
+/// Whether nearly all rows have the commonest value of a column beside their value of another one, whose values have
+/// many rows.
 fn nearly_follows(column: &[u32], other: &[u32], multiplicities: &[f64]) -> bool {
     let mut masses: BTreeMap<(u32, u32), f64> = BTreeMap::new();
     let mut alone: BTreeMap<u32, f64> = BTreeMap::new();
@@ -79,7 +82,8 @@ fn nearly_follows(column: &[u32], other: &[u32], multiplicities: &[f64]) -> bool
     let all: f64 = multiplicities.iter().sum();
     let unexplained = all - commonest.values().sum::<f64>();
     let of_itself = all - alone.into_values().fold(0.0, f64::max);
-    unexplained <= (1.0 - NEARLY) * all && unexplained <= EXPLAINED * of_itself
+    all >= ROWS_PER_VALUE * commonest.len() as f64
+        && unexplained <= (1.0 - NEARLY) * all && unexplained <= EXPLAINED * of_itself
 }
 
 #[cfg(test)]
@@ -100,6 +104,8 @@ mod tests {
         let flag = |rest: u32| (0..200).map(|row| u32::from(row % 50 == rest)).collect::<Vec<u32>>();
         let ones = [1.0; 200];
         assert!(nearly_follows(&wrong, &column, &ones) && nearly_follows(&column, &wrong, &ones[..]));
+        let rare: Vec<u32> = (0..200).map(|row| row % 80).collect();
+        assert!(!nearly_follows(&rare, &rare, &ones));
         assert!(!nearly_follows(&flag(3), &flag(4), &ones));
     }
 }

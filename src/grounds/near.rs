@@ -165,7 +165,11 @@ impl<F: Scalar> NearColumns<'_, F> {
     fn rounding(&self, candidate: &Following, steps: &[f64]) -> f64 {
         let of = |column: usize, slope: f64| {
             let largest = self.data.least[column].abs().max(self.data.most[column].abs());
-            slope.abs() * (ROUNDING * epsilon::<F>() * largest + 0.501 * steps[column])
+            // Numbers that were once in float32, and are no decimals.
+            let is_single = || self.sample.iter().all(|row| f64::from(row[column] as f32) == row[column]);
+            let was_single = steps[column] == 0.0 && is_single();
+            let epsilon = if was_single { f32::EPSILON.into() } else { epsilon::<F>() };
+            slope.abs() * (ROUNDING * epsilon * largest + 0.501 * steps[column])
         };
         let slopes = candidate.slopes.iter().enumerate();
         of(candidate.column, 1.0) + slopes.map(|(column, &slope)| of(column, slope)).sum::<f64>()

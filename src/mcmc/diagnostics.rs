@@ -123,10 +123,13 @@ fn geyer(chains: &[Vec<f64>]) -> f64 {
         }
         lag += 2;
     }
-    // The last pair counts half, through its first member, if that is positive.
-    if pairs.len() > lag / 2 {
+    // The last pair counts half, through its first member: that of a negative pair only if it is positive.
+    let last = if pairs.len() > lag / 2 {
         pairs.pop();
-    }
+        even
+    } else {
+        even.max(0.0)
+    };
     let mut least = f64::INFINITY;
     let sum: f64 = pairs
         .iter()
@@ -136,7 +139,7 @@ fn geyer(chains: &[Vec<f64>]) -> f64 {
         })
         .sum();
     let draws = (chains.len() * n) as f64;
-    let time = -1.0 + 2.0 * sum + even.max(0.0);
+    let time = -1.0 + 2.0 * sum + last;
     draws / time.max(draws.log10().recip())
 }
 

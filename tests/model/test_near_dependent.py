@@ -134,6 +134,18 @@ def test_rounded_copies_in_float32_are_left_out() -> None:
     assert fit.n_occupied == 2
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_what_float32_leaves_of_a_column_is_nothing(seed: int) -> None:
+    values = np.random.default_rng(seed).normal(170.0, 9.0, size=1000)
+    fit = fitted(np.column_stack([values, values.astype(np.float32)]))
+    assert (fit.n_components, fit.support.residual) == (1, ())
+    assert len(fit.support.dependent) == 1
+    # Whole seconds are numbers of float32, too, and what is left of them counts.
+    durations = np.array([10.0, 20.0])[np.arange(600) % 2] + np.random.default_rng(seed).normal(size=600).round()
+    start = np.random.default_rng(seed).uniform(0.0, 1e7, size=600).round()
+    assert fitted(np.column_stack([start, start + durations])).support.residual == (1,)
+
+
 def converted(kind: str, clusters: int, n: int, seed: int) -> tuple[Array, NDArray[np.int64]]:
     """Two columns, one computed from the other and rounded."""
     rng = np.random.default_rng(seed)

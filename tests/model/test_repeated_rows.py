@@ -323,6 +323,68 @@ def test_a_repeated_table_has_the_labels_of_the_table(decimals: int, times: int)
         np.testing.assert_array_equal(fit.predict(rows), once.predict(rows))
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_a_small_bootstrap_sample_of_rounded_values(seed: int) -> None:
+    """With two decimals two columns tell all rows apart, and none follows from another one: copies agree in all."""
+    rng = np.random.default_rng(seed)
+    rows, labels = clusters(seed, 300, 5, 3)
+    drawn = rng.integers(0, 300, size=300)
+    fit = fitted(rows.round(2)[drawn])
+    assert fit.search_rows == len(np.unique(drawn))
+    assert adjusted_rand_score(labels[drawn], fit.predict(rows.round(2)[drawn])) > 0.95
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_products_of_whole_columns_are_no_copies(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    quantity, price = rng.poisson(6.0, size=1500) + 1.0, rng.normal(40.0, 8.0, size=1500).round()
+    total = quantity * price
+    for rows in ([quantity, price, total], [price, total, quantity]):
+        assert fitted(np.column_stack(rows)).search_rows is None
+
+
+@pytest.mark.parametrize("unit", [1.609344, 2.54, 1 / 3, 0.45359237])
+@pytest.mark.parametrize("seed", range(2))
+def test_whole_numbers_in_other_units_beside_a_flag_are_one_component(unit: float, seed: int) -> None:
+    """Rounded on a finer lattice, on which their gaps have no common step: 1.6 and 1.7 kilometres for a mile."""
+    rng = np.random.default_rng(seed)
+    values = (rng.normal(60.0, 15.0, size=1000).round() * unit).round(1 if unit > 1.0 else 2)
+    flag = rng.random(1000) < 0.5
+    assert fitted(np.column_stack([values, flag])).n_components == 1
+    frame = pd.DataFrame({"value": values, "sex": np.where(flag, "m", "f")})
+    assert fitted(frame, sb.columns_for(frame, verbose=False)).n_components == 1
+
+
+def test_columns_that_repeat_together_are_named() -> None:
+    """Copies that differ in a column are no copies: components follow the columns that repeat."""
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(clusters(0, 100, 3)[0], columns=["a", "b", "c"])
+    panel = rows.loc[np.repeat(np.arange(100), 5)].assign(
+        visit=np.tile(np.arange(5.0), 100), level=rng.normal(size=500)
+    )
+    fit = fitted(panel, algorithm=sb.Memoized(max_passes=3))
+    assert fit.search_rows is None
+    expected = "columns 'a', 'b', 'c' repeat together, 100 combinations in 500 rows"
+    assert kinds(fit)["repeated_columns"].startswith(expected)
+    assert "repeated_columns" not in kinds(fitted(rows.assign(level=rng.normal(size=100))))
+
+
+@pytest.mark.parametrize("weight", [1 / 600, 1e-6])
+def test_weights_that_are_shares_are_named(weight: float) -> None:
+    rows = clusters(0, 600, 2)[0]
+    assert "add up to" in kinds(fitted(rows, sample_weight=np.full(600, weight)))["weights"]
+    assert "weights" not in kinds(fitted(rows))
+
+
+def test_numbers_of_copies_add_up() -> None:
+    """Rows that were equal before the table was repeated are no copies."""
+    rows = clusters(1, 160, 2)[0].round(1)
+    rows[:10] = rows[10:20]
+    fit = fitted(np.tile(rows, (3, 1)))
+    assert kinds(fit)["copies"].startswith("320 of 480 rows are copies of others")
+    assert "in 160 rows" in kinds(fit)["copies"]
+
+
 @pytest.mark.parametrize(("weight", "sum_of_three"), [(0.2, 0.6), (0.5, 1.0)])
 def test_rows_of_a_repeated_table_weigh_what_their_copies_weigh(weight: float, sum_of_three: float) -> None:
     rows = clusters(4, 160, 3)[0].round(2)

@@ -225,3 +225,19 @@ def test_large_weights_end_in_a_fit(likelihood: Any, weight: float, seed: int) -
     if weight > 1.0:
         # Components are sought with weights of one, which tell two about zero.
         assert fit.n_occupied >= (2 if isinstance(likelihood, sb.ZeroMeanGaussian) else 3)
+
+
+@pytest.mark.parametrize("name", ["tails", "holes"])
+def test_a_twin_is_deleted(name: str) -> None:
+    """Each row belongs to both of two equal components. With one less the rows lose no more than their entropies."""
+    rng = np.random.default_rng(0)
+    if name == "tails":
+        likelihood, rows, missing = sb.StudentT(), rng.standard_t(3, size=(300, 2)), "error"
+    else:
+        likelihood, rows, missing = sb.Gaussian(), rng.normal(size=(300, 3)), "marginalize"
+        rows[rng.random(rows.shape) < 0.2] = np.nan
+        rows = rows[~np.isnan(rows).all(axis=1)]
+    algorithm = sb.Memoized(batches=2, max_passes=2, tol=0.0, moves=(sb.run.moves.Delete(),))
+    twins = np.full((len(rows), 2), 0.5)
+    fit = sb.fit(sb.Mixture(likelihood), rows, algorithm, init=twins, missing=missing, progress=False)
+    assert [record.n_components for record in fit.history] == [1, 1]

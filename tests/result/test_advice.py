@@ -197,6 +197,8 @@ def test_copied_columns_under_independent_columns() -> None:
     assert found.text == "column 'inches' repeats another column, which DiagonalGaussian counts once more"
     assert "copied_columns" not in advice(table[["x", "y"]], diagonal)
     assert "copied_columns" not in advice(table)
+    assert "copied_columns" not in advice(table, sb.Mixture(sb.StudentT()))
+    assert "copied_columns" in advice(table, sb.Mixture(sb.StudentT(covariance="diagonal")))
     noisy = table.assign(inches=table["inches"] + 0.1 * rows[:, 1])
     assert "copied_columns" not in advice(noisy, diagonal)
 

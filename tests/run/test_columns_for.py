@@ -196,6 +196,16 @@ def test_many_amounts_with_missing_values_are_apart() -> None:
         sb.fit(sb.Mixture(likelihood=sb.columns_for(same, verbose=False)), same, **quick)
 
 
+def test_rows_for_the_amounts_that_share_a_gaussian_are_enough() -> None:
+    """Amounts that are apart anyway ask for no rows."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(60, 24))
+    rows[:, 5:][rng.random((60, 19)) < 0.2] = np.nan
+    assert np.isnan(rows[:, 5:]).any(axis=0).all()
+    found = sb.columns_for(rows, verbose=False)
+    assert found == sb.Columns({tuple(range(5)): sb.Gaussian(), tuple(range(5, 24)): sb.DiagonalGaussian()})
+
+
 def test_columns_that_say_nothing_stay() -> None:
     frame = pd.DataFrame({"a": NORMAL + 9 * KIND, "one": 1, "none": np.nan, "null": None, "true": True, "text": "t"})
     found = sb.columns_for(frame, verbose=False)

@@ -162,3 +162,19 @@ def test_refusals() -> None:
         with pytest.raises(kind) as caught:
             call()
         assert caught.value.argument == argument
+
+
+def test_an_update_ends_when_it_gains_little_for_each_new_row() -> None:
+    """However many rows the fit has: two of its clusters are small, and the new rows move them far."""
+    rng = np.random.default_rng(0)
+
+    def pair(n: int) -> Any:
+        return np.concatenate([rng.normal([30.0, 0.0], 1.0, size=(n, 2)), rng.normal([32.0, 0.0], 1.0, size=(n, 2))])
+
+    rows = np.concatenate([rng.normal(size=(20_000, 2)), pair(20)])
+    start = np.repeat([0, 1, 2], [20_000, 20, 20])
+    fit = sb.fit(sb.Mixture(sb.Gaussian()), rows, sb.Memoized(max_passes=200), init=start, progress=False)
+    updated = fit.update(pair(1000), max_passes=500, tol=1e-6)
+    assert updated.stop_reason is sb.StopReason.CONVERGED
+    *_, before, last = np.diff([record.objective for record in updated.history])
+    assert 0.0 <= last < 1e-6 * 2000 <= before

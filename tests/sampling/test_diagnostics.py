@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import norm
 
 import stickbreak as sb
+from oracles.diagnostics import bulk_effective_draws
 from stickbreak import _core
 
 # Effective sample size, R-hat.
@@ -50,6 +51,15 @@ def test_values_are_those_of_arviz(name):
     assert _core.ess(draws) == pytest.approx(ess, rel=1e-10)
     # ArviZ has none for one chain; its halves have one.
     assert _core.rhat(draws) == pytest.approx(rhat, rel=1e-10) if rhat else 0.9 < _core.rhat(draws) < 1.1
+
+
+def test_effective_draws_of_short_chains_follow_the_published_rule():
+    """Short chains run out of lags at pairs of every kind of signs."""
+    rng = np.random.default_rng(0)
+    for _ in range(2500):
+        draws = rng.normal(size=(rng.integers(1, 5), rng.integers(4, 25)))
+        draws = draws + rng.uniform(-0.9, 0.9) * np.roll(draws, 1, axis=1)
+        assert _core.ess(draws) == pytest.approx(bulk_effective_draws(draws), rel=1e-10)
 
 
 def test_what_says_nothing_is_nan():

@@ -135,3 +135,12 @@ def test_prior_rows_that_are_too_far_away_name_their_precision():
     model = sb.Mixture(likelihood=likelihood, process=sb.DirichletProcess())
     with pytest.raises(sb.NumericalError, match=r"the drawn mean_precision of .* too far away; choose a prior"):
         sb.sample_prior(model, 30, seed=0)
+
+
+def test_densities_far_from_all_rows_use_it():
+    """There they are those of a new cluster. The clusters are far apart, so the precision is far below its prior's."""
+    far = np.repeat([[-300.0, 0.0], [300.0, 0.0], [0.0, 300.0]], 8, axis=0) + REAL
+    likelihood = sb.Gaussian(mean=[0.0, 0.0], mean_precision=sb.Gamma(1.0, 1.0), dof=4.0, scale=PSI)
+    trace = sampled(likelihood, far, init=np.repeat([0, 1, 2], 8))
+    assert trace.hyperparameters["mean_precision"].mean() < 0.01
+    check_density(trace, [[0.0, 0.0], [150.0, 150.0], [-900.0, 400.0]])

@@ -26,6 +26,12 @@ def as_array(chunk: int = 300) -> Any:
     return da.from_array(X, chunks=(chunk, -1))
 
 
+def test_outlier_scores_of_collections_have_the_draws_of_their_seed(found: sb.Fit) -> None:
+    expected = found.outlier_scores(X, n=100, seed=3)
+    np.testing.assert_array_equal(found.outlier_scores(as_array(), n=100, seed=3).compute(), expected)
+    assert (expected != found.outlier_scores(X, n=100)).any()
+
+
 METHODS = ("predict", "predict_proba", "log_predictive", "outlier_scores")
 
 

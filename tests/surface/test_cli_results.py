@@ -357,6 +357,17 @@ def test_score(folder: Path, rows: np.ndarray) -> None:
     assert f"{fit.evaluate(rows):.8g} nats" in printed
 
 
+def test_scores_replace_no_file_that_is_read(folder: Path) -> None:
+    np.savetxt("weights.csv", WEIGHTS)
+    for path in ("weights.csv", "rows.csv"):
+        before = Path(path).read_bytes()
+        options = ["rows.csv", "--weights", "weights.csv", "--rows", path]
+        result = CliRunner().invoke(program, ["score", "model.safetensors", *options])
+        assert result.exit_code == 2
+        assert path in result.stderr
+        assert Path(path).read_bytes() == before
+
+
 def test_numbers_that_are_not_finite_are_null(folder: Path, rows: np.ndarray) -> None:
     """A fit without passes has no bound if its start used only some rows."""
     found = answer(

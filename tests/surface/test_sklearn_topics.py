@@ -119,6 +119,17 @@ def test_more_documents_clones_and_pickles() -> None:
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(more)).components_, more.components_)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_further_documents_have_their_weights() -> None:
+    counts = bars()
+    weights = np.linspace(0.5, 3.0, len(counts) - 40)
+    estimator = TopicModel(2, algorithm=PASSES, random_state=0)
+    first = clone(estimator).fit(counts[:40])
+    more = clone(estimator).partial_fit(counts[:40]).partial_fit(counts[40:], sample_weight=weights)
+    expected = first.fit_.update(counts[40:], sample_weight=weights)
+    np.testing.assert_array_equal(more.components_, expected.topics)
+
+
 def test_bad_input_is_refused_by_name() -> None:
     for options, argument in (
         ({"n_topics": 0}, "n_topics"),

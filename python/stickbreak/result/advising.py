@@ -12,7 +12,7 @@ from stickbreak.errors import Advice, ConvergenceWarning, SparsityWarning
 from stickbreak.io import arrays
 from stickbreak.io.names import Names
 from stickbreak.model.counts import NegativeBinomial, Poisson
-from stickbreak.model.likelihoods import Gaussian, KnownCovarianceGaussian, Likelihood, ZeroMeanGaussian
+from stickbreak.model.likelihoods import Gaussian, KnownCovarianceGaussian, Likelihood, StudentT, ZeroMeanGaussian
 from stickbreak.model.mixture import Mixture
 from stickbreak.result import shapes
 from stickbreak.result.history import Record, RunnerUp
@@ -174,7 +174,8 @@ def _of_columns(sample: Sample, likelihood: Likelihood, names: Names | None) -> 
         yield from _of_equal_values([_counted(column) for column in rows.T], names)
         yield from _of_skewed(rows, names)
         yield from _of_outliers(sample, names)
-        if not isinstance(likelihood, (*_FULL, KnownCovarianceGaussian)):
+        is_full = isinstance(likelihood, StudentT) and likelihood.covariance == "full"
+        if not is_full and not isinstance(likelihood, (*_FULL, KnownCovarianceGaussian)):
             yield from _of_copies(rows, likelihood, names)
     if likelihood._domain == "binary":
         yield from _of_one_hot(rows, names)

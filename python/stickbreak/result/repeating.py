@@ -18,6 +18,10 @@ _MANY_DUPLICATES = 0.05
 _FEW_VALUES = 20
 # Mean weight above which weights that count as numbers of rows are likely to be none.
 _LARGE_WEIGHT = 4.0
+# Weights that add up to less are likely to be shares.
+_LEAST_TOTAL = 2.0
+# Columns repeat if this share of the rows is the largest number of their values.
+_REPEATED = 0.7
 # Distinct rows are counted up to this number, and estimated above it.
 _COUNTED = 1000
 
@@ -38,6 +42,8 @@ class Result(Protocol):
 
 def of_fit(fit: Result, sample: NDArray[Any] | None) -> Iterator[Advice]:
     """Yield the advice on repeated rows, weights and near-dependent columns; `sample` has some of the rows."""
+    if fit._state.repeats["rows"] != "copies":
+        yield from _of_groups(sample, fit.column_names)
     yield from _of_rows(fit._state, sample)
     yield from _of_weights(fit)
     near = fit._state.residual_columns
@@ -59,12 +65,12 @@ def _of_rows(state: FitState, sample: NDArray[Any] | None) -> Iterator[Advice]:
     if distinct == 1:
         yield Advice("all rows are equal", kind="duplicates", suggestions=("columns that vary",))
     elif found["rows"] == "copies":
-        about = "about " if distinct > _COUNTED else ""
-        text = f"{about}{n - distinct:,} of {n:,} rows are copies of others, more than chance explains"
-        if state.searched is not None:
-            text += (
-                f"; components were sought in {int(state.searched[0]):,} rows without them, then all rows were fitted"
-            )
+        searched = None if state.searched is None else int(state.searched[0])
+        about = "about " if searched is None and distinct > _COUNTED else ""
+        n_copies = n - (distinct if searched is None else searched)
+        text = f"{about}{n_copies:,} of {n:,} rows are copies of others, more than chance explains"
+        if searched is not None:
+            text += f"; components were sought in {searched:,} rows without them, then all rows were fitted"
             yield Advice(text, kind="copies", suggestions=("each row once, if copies tell nothing",))
         else:
             text += ", and each counts as one more row"
@@ -80,8 +86,33 @@ def _are_codes(sample: NDArray[Any] | None) -> bool:
     return sample is None or all(len(np.unique(column[~np.isnan(column)])) <= _FEW_VALUES for column in sample.T)
 
 
+def _of_groups(sample: NDArray[Any] | None, names: Names | None) -> Iterator[Advice]:
+    """Look for columns whose values repeat in the same rows, beside others that do not."""
+    if sample is None or len(sample) < _LEAST_ROWS:
+        return
+    groups: dict[bytes, tuple[int, list[int]]] = {}
+    for place, column in enumerate(sample.T):
+        values, first, codes = np.unique(column, return_index=True, return_inverse=True, equal_nan=False)
+        if _FEW_VALUES < len(values) <= _REPEATED * len(sample):
+            # Which rows have equal values, whatever the values are.
+            groups.setdefault(first[codes].tobytes(), (len(values), []))[1].append(place)
+    for n_values, found in groups.values():
+        if 1 < len(found) < sample.shape[1]:
+            text = (
+                f"{columns(found, names)} repeat together, {n_values:,} combinations in {len(sample):,} rows, as in a "
+                "panel or a join; components may follow these combinations"
+            )
+            tries = ("one row for each combination", "the data without such columns")
+            yield Advice(text, kind="repeated_columns", suggestions=tries)
+
+
 def _of_weights(fit: Result) -> Iterator[Advice]:
     found, searched = fit._state.repeats, fit._state.searched
+    total = float(fit.counts.sum())
+    if total < _LEAST_TOTAL <= found["n_rows"]:
+        text = f"weights count as numbers of equal rows, and add up to {total:.3g} rows only"
+        tries = ("sample_weight / sample_weight.mean()",)
+        yield Advice(text, kind="weights", suggestions=tries)
     if not found["has_large_weights"]:
         return
     mean = float(fit.counts.sum()) / found["n_rows"]
