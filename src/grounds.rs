@@ -3,6 +3,7 @@
 
 mod near;
 mod rounded;
+mod stepped;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -23,6 +24,7 @@ use crate::simd::Scalar;
 use near::NearColumns;
 pub(crate) use near::seen_moments;
 use rounded::RoundedColumns;
+use stepped::Stepped;
 
 /// Number of rows used to estimate the typical spread of a column.
 const FIRST_ROWS: usize = 4096;
@@ -192,9 +194,17 @@ fn of_moments<F: Scalar>(
     }
     if !specification.missing {
         let groups = rounded::groups(specification, data, &found.coordinates)?;
-        if !groups.is_empty() {
-            let rounded = RoundedColumns { rows, data, sample: &first_rows(rows)?, cancel };
+        let candidates = stepped::candidates(specification, data, &found.coordinates)?;
+        if !groups.is_empty() || !candidates.is_empty() {
+            let sample = &first_rows(rows)?;
+            let rounded = RoundedColumns { rows, data, sample, cancel };
             found.coordinates = rounded.left_out(found.coordinates, groups)?;
+            let is_kept = |one: &Stepped| [one.column, one.other].iter().all(|j| found.coordinates.kept().contains(j));
+            let steps = stepped::steps(candidates.into_iter().filter(is_kept).collect(), sample);
+            let steps = rounded.steps(&found.coordinates, &steps)?;
+            if !steps.is_empty() {
+                found.coordinates = found.coordinates.without_rounded(&steps);
+            }
         }
     }
     if specification.missing {

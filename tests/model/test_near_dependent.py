@@ -146,6 +146,34 @@ def test_what_float32_leaves_of_a_column_is_nothing(seed: int) -> None:
     assert fitted(np.column_stack([start, start + durations])).support.residual == (1,)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_groups_of_a_column_are_left_out(seed: int, tmp_path: Any) -> None:
+    """Groups of ages follow from whole ages, and tell nothing: the clusters are those without them."""
+    rng = np.random.default_rng(seed)
+    ages, other = rng.normal(45.0, 12.0, size=1000).round(), rng.normal(size=1000)
+    for groups in (np.digitize(ages, [30, 50, 65]), ages >= 40, 9 - ages // 15):
+        fit = fitted(np.column_stack([ages, groups]))
+        assert (fit.n_components, fit.support.dependent) == (1, (1,))
+    kinds = np.arange(1500) % 3
+    ages = rng.normal(np.array([25.0, 45.0, 70.0])[kinds], 4.0).round()
+    rows = np.column_stack([np.digitize(ages, [35, 58]), ages, rng.normal(size=1500)])
+    fit = fitted(rows)
+    np.testing.assert_array_equal(fit.predict(rows), fitted(rows[:, 1:]).predict(rows[:, 1:]))
+    assert fit.support.dependent == (0,)
+    assert np.isfinite(fit.log_predictive(rows)).all()
+    fit.save(tmp_path / "fit.safetensors")
+    again = sb.load(tmp_path / "fit.safetensors")
+    np.testing.assert_array_equal(again.log_predictive(rows), fit.log_predictive(rows))
+    with pytest.warns(sb.SupportWarning, match="column 0"):
+        assert np.isneginf(fit.log_predictive([[2.0, 20.0, 0.0]])).all()
+    # A flag that one row contradicts is a flag, and so are groups of values that hardly repeat.
+    contradicted = (ages >= 40).astype(float)
+    contradicted[0] = 1.0 - contradicted[0]
+    assert fitted(np.column_stack([contradicted, ages]), algorithm=sb.Full(max_passes=2)).support.dependent == ()
+    rows = np.column_stack([other > 0.0, other])
+    assert fitted(rows, algorithm=sb.Full(max_passes=2)).support.dependent == ()
+
+
 def converted(kind: str, clusters: int, n: int, seed: int) -> tuple[Array, NDArray[np.int64]]:
     """Two columns, one computed from the other and rounded."""
     rng = np.random.default_rng(seed)
