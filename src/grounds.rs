@@ -197,11 +197,10 @@ fn of_moments<F: Scalar>(
         let candidates = stepped::candidates(specification, data, &found.coordinates)?;
         if !groups.is_empty() || !candidates.is_empty() {
             let sample = &first_rows(rows)?;
-            let rounded = RoundedColumns { rows, data, sample, cancel };
-            found.coordinates = rounded.left_out(found.coordinates, groups)?;
+            found.coordinates = RoundedColumns { rows, data, sample, cancel }.left_out(found.coordinates, groups)?;
             let is_kept = |one: &Stepped| [one.column, one.other].iter().all(|j| found.coordinates.kept().contains(j));
-            let steps = stepped::steps(candidates.into_iter().filter(is_kept).collect(), sample);
-            let steps = rounded.steps(&found.coordinates, &steps)?;
+            let candidates: Vec<Stepped> = candidates.into_iter().filter(is_kept).collect();
+            let steps = stepped::steps(candidates, data, &spread_rows(rows)?);
             if !steps.is_empty() {
                 found.coordinates = found.coordinates.without_rounded(&steps);
             }
@@ -264,9 +263,22 @@ fn with_rows(coordinates: Coordinates) -> Informative {
     Informative { coordinates, lacks_rows: false, varies: true }
 }
 
-/// Some rows in float64.
+/// The first rows in float64.
 fn first_rows<F: Scalar>(rows: &dyn Dataset<F>) -> Result<Vec<Vec<f64>>> {
-    let first = rows.pick(&(0..rows.n_rows().min(FIRST_ROWS) as u64).collect::<Vec<_>>())?;
+    picked(rows, &(0..rows.n_rows().min(FIRST_ROWS) as u64).collect::<Vec<_>>())
+}
+
+/// As many rows, equally far apart in a table that is in memory.
+fn spread_rows<F: Scalar>(rows: &dyn Dataset<F>) -> Result<Vec<Vec<f64>>> {
+    let (n, most) = (rows.n_rows(), rows.n_rows().min(FIRST_ROWS));
+    if rows.table().is_none() {
+        return first_rows(rows);
+    }
+    picked(rows, &(0..most).map(|place| (place * n / most) as u64).collect::<Vec<_>>())
+}
+
+fn picked<F: Scalar>(rows: &dyn Dataset<F>, numbers: &[u64]) -> Result<Vec<Vec<f64>>> {
+    let first = rows.pick(numbers)?;
     let (n, d) = (first.len(), first.dimension());
     let mut values = vec![F::ZERO; n * d];
     first.read(0..n, &vec![F::ZERO; d], &mut values);

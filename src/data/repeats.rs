@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::resolution::is_lattice;
+use crate::data::resolution::{are_even, is_lattice};
 use crate::data::telling::{orders, telling};
 use crate::hash::{fingerprint, mixed};
 use crate::real::Real;
@@ -314,18 +314,22 @@ impl DistinctRows {
         let (columns, values): (Vec<Vec<u32>>, Vec<Vec<f64>>) = (0..d).map(places).unzip();
         let kept = telling(n, &columns, multiplicities);
         let orders = orders(n, &columns);
-        let has_lattice = |order: &Vec<usize>| order.iter().any(|&column| is_lattice(&values[column]));
+        let on_lattice = |column: usize| is_lattice(&values[column]) || are_even(&values[column]);
+        let has_lattice = |order: &Vec<usize>| order.iter().any(|&column| on_lattice(column));
         // Columns of codes and names each tell all rows apart, too.
         let is_told_twice = orders.iter().filter(|order| n > FEW || !has_lattice(order)).count() > 1;
         let lattice = match kept[..] {
             [only] if !is_told_twice => {
                 let order = orders.iter().find(|order| order.contains(&only)).cloned().unwrap_or_else(|| vec![only]);
-                order.into_iter().find(|&column| is_lattice(&values[column]))
+                order.into_iter().find(|&column| on_lattice(column))
             }
             _ => None,
         };
         let kept = lattice.map_or(kept, |column| vec![column]);
-        let lattice = lattice.map(|column| values[column].clone());
+        // Even values count as one step apart each.
+        let steps = |values: &Vec<f64>| (0..values.len()).map(|place| place as f64).collect();
+        let lattice = lattice.map(|column| &values[column]);
+        let lattice = lattice.map(|values| if is_lattice(values) { values.clone() } else { steps(values) });
         let mut columns = columns;
         let columns = kept.into_iter().map(|column| std::mem::take(&mut columns[column])).collect();
         Self { n, columns, lattice, is_told_twice }

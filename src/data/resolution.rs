@@ -109,7 +109,7 @@ pub(super) fn is_lattice(values: &[f64]) -> bool {
 }
 
 /// Whether ascending values have gaps that change slowly.
-fn are_even(values: &[f64]) -> bool {
+pub(super) fn are_even(values: &[f64]) -> bool {
     let gaps: Vec<f64> = values.windows(2).map(|pair| pair[1] - pair[0]).collect();
     let is_even = |pair: &&[f64]| pair[0].max(pair[1]) <= EVEN * pair[0].min(pair[1]);
     let n_even = gaps.windows(2).filter(is_even).count();

@@ -8,7 +8,6 @@ use crate::data::{
     precision, slopes,
 };
 use crate::error::Result;
-use crate::grounds::stepped::Stepped;
 use crate::likelihood;
 use crate::model::{Named, Specification};
 use crate::parallel::Cancel;
@@ -25,8 +24,6 @@ const WITHIN: f64 = 1.0;
 const ROWS_PER_COLUMN: usize = 4;
 /// A column matters for another one if one standard deviation of it changes that one by this many steps.
 const MATTERS: f64 = 0.1;
-/// Rows may be off the affine function of steps by this many times as much as the rows of the data.
-const REACH: f64 = 1.0 + 1e-9;
 /// Maximum share of rows that differ from most of those that agree with them in the columns that matter: if there is
 /// no function but rounding, and if both columns were rounded from one measurement. Then rows differ only near the ends
 /// of cells, so this share of the rows of large groups is in groups without differences.
@@ -158,54 +155,29 @@ impl<F: Scalar> RoundedColumns<'_, F> {
             }
         }
         all.retain(|(_, one)| one.slopes.iter().all(|slope| slope.is_finite()) && self.is_function(one));
-        let reaches = self.centred(found, &centre, &mut all)?;
-        let is_within = |(one, reach): (Rounded, f64)| {
-            let others = one.slopes.iter().enumerate().filter(|(_, slope)| **slope != 0.0);
-            let steps: f64 = others.map(|(column, slope)| slope.abs() * self.rounding(column)).sum();
-            let within = (ROUNDING * (1.0 + steps / one.step) + ERRORS).min(WITHIN);
-            (reach <= within * one.step).then_some(one)
-        };
-        Ok(all.into_iter().map(|(_, one)| one).zip(reaches).filter_map(is_within).collect())
-    }
-
-    /// Columns that are steps of another one, with their affine functions, which reach all rows.
-    pub(super) fn steps(&self, found: &Coordinates, steps: &[Stepped]) -> Result<Vec<Rounded>> {
-        let d = self.data.dimension();
-        let mut centre: Vec<f64> = (0..d).map(|j| self.data.constant(j).unwrap_or(self.data.mean[j])).collect();
-        let of = |one: &Stepped| {
-            let mut slopes = vec![0.0; d];
-            slopes[one.other] = self::slopes(self.data, &[one.other], &[one.column], one.about_zero)[0][0];
-            if one.about_zero {
-                (centre[one.column], centre[one.other]) = (0.0, 0.0);
-            }
-            (one.about_zero, Rounded { column: one.column, step: 0.0, intercept: 0.0, slopes })
-        };
-        let mut all: Vec<(bool, Rounded)> = steps.iter().map(of).collect();
-        let reaches = self.centred(found, &centre, &mut all)?;
-        let rounded = all.into_iter().zip(reaches).map(|((_, one), reach)| Rounded { step: reach * REACH, ..one });
-        Ok(rounded.collect())
-    }
-
-    /// Sets the constants of affine functions so that these are in the middle of all rows, sorts them by column, and
-    /// returns how far rows are from them.
-    fn centred(&self, found: &Coordinates, centre: &[f64], all: &mut [(bool, Rounded)]) -> Result<Vec<f64>> {
         all.sort_unstable_by_key(|(_, one)| one.column);
         if all.is_empty() {
             return Ok(Vec::new());
         }
         let of = |(_, one): &(bool, Rounded)| Dependent { column: one.column, spread: 1.0, slopes: one.slopes.clone() };
-        let trial = found.with_near(centre.to_vec(), &all.iter().map(of).collect::<Vec<_>>(), &[]).into();
+        let trial = found.with_near(centre.clone(), &all.iter().map(of).collect::<Vec<_>>(), &[]).into();
         let seen = SeenRows { rows: self.rows, coordinates: &trial };
         let seen = all_moments(&seen, Sought::of(Needs::Means), &Domain::Real.into(), false, self.cancel)?;
-        let reach = |(about_zero, one): &mut (bool, Rounded)| {
+        let mut functions = Vec::new();
+        for (about_zero, mut one) in all {
             let place = trial.kept().partition_point(|&kept| kept < one.column);
             let (least, most) = (seen.least[place], seen.most[place]);
-            let middle = if *about_zero { 0.0 } else { 0.5 * (least + most) };
-            let at_centre: f64 = one.slopes.iter().zip(centre).map(|(slope, value)| slope * value).sum();
+            let middle = if about_zero { 0.0 } else { 0.5 * (least + most) };
+            let at_centre: f64 = one.slopes.iter().zip(&centre).map(|(slope, value)| slope * value).sum();
             one.intercept = centre[one.column] + middle - at_centre;
-            (most - middle).max(middle - least)
-        };
-        Ok(all.iter_mut().map(reach).collect())
+            let others = one.slopes.iter().enumerate().filter(|(_, slope)| **slope != 0.0);
+            let steps: f64 = others.map(|(column, slope)| slope.abs() * self.rounding(column)).sum();
+            let within = (ROUNDING * (1.0 + steps / one.step) + ERRORS).min(WITHIN);
+            if (most - middle).max(middle - least) <= within * one.step {
+                functions.push(one);
+            }
+        }
+        Ok(functions)
     }
 
     /// The smallest distance of values of a column in the sample.

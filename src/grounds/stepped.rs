@@ -1,7 +1,7 @@
 //! Columns of a few values that are steps of another one, such as groups of ages beside ages: they follow from it, and
 //! tell nothing (mathematics 1.10).
 
-use crate::data::{Coordinates, Domain, Freedom, Moments};
+use crate::data::{Coordinates, Domain, Freedom, Moments, Rounded, slopes};
 use crate::error::Result;
 use crate::likelihood;
 use crate::model::{Named, Specification};
@@ -9,6 +9,8 @@ use crate::model::{Named, Specification};
 /// Maximum number of values of such a column, and how many times as many the other one has at least.
 const MOST_VALUES: usize = 20;
 const TIMES: usize = 3;
+/// No row is off the subspace for its value: another row may have a value of the other column that no row had before.
+const EVERY_VALUE: f64 = 1e300;
 /// Columns of which one is a function of the other one that never falls are correlated.
 const LEAST_SQUARED_CORRELATION: f64 = 0.1;
 /// Minimum mean number of rows of a value of the other column: values of single rows are in some order with any column.
@@ -27,9 +29,12 @@ pub(super) struct Stepped {
 pub(super) fn candidates(specification: &Specification, data: &Moments, found: &Coordinates) -> Result<Vec<Stepped>> {
     let Named { name, parameters } = &specification.likelihood;
     let (d, mut all) = (data.dimension(), Vec::new());
-    let has_few = |column: usize| {
+    // Without resolution the rows have to tell.
+    let is_told = data.resolution.iter().any(|resolution| *resolution > 0.0);
+    let may_have = |column: usize, few: bool| {
         let resolution = data.resolution[column];
-        resolution > 0.0 && data.most[column] - data.least[column] <= MOST_VALUES as f64 * resolution
+        let has_few = data.most[column] - data.least[column] <= MOST_VALUES as f64 * resolution;
+        !is_told || (resolution > 0.0 && has_few == few)
     };
     let go_together = |a: usize, b: usize| {
         let variances = data.covariance[a * d + a] * data.covariance[b * d + b];
@@ -47,8 +52,8 @@ pub(super) fn candidates(specification: &Specification, data: &Moments, found: &
         };
         let kept = found.kept().iter().copied().enumerate().filter(|(_, column)| has(column));
         let own: Vec<usize> = kept.filter(|&one| !in_residuals(one)).map(|(_, column)| column).collect();
-        for &column in own.iter().filter(|&&column| has_few(column)) {
-            let others = own.iter().filter(|&&other| data.resolution[other] > 0.0 && !has_few(other));
+        for &column in own.iter().filter(|&&column| may_have(column, true)) {
+            let others = own.iter().filter(|&&other| other != column && may_have(other, false));
             let others = others.filter(|&&other| go_together(column, other));
             all.extend(others.map(|&other| Stepped { column, other, about_zero }));
         }
@@ -56,8 +61,9 @@ pub(super) fn candidates(specification: &Specification, data: &Moments, found: &
     Ok(all)
 }
 
-/// The columns that are steps of another one in all rows of a sample, each of the first such one.
-pub(super) fn steps(candidates: Vec<Stepped>, sample: &[Vec<f64>]) -> Vec<Stepped> {
+/// The columns that are steps of another one in all rows of a sample, each of the first such one, as columns that count
+/// as multiples of that one, whatever value a row has.
+pub(super) fn steps(candidates: Vec<Stepped>, data: &Moments, sample: &[Vec<f64>]) -> Vec<Rounded> {
     let values = |column: usize| {
         let mut values: Vec<f64> = sample.iter().map(|row| row[column]).collect();
         values.sort_unstable_by(f64::total_cmp);
@@ -71,7 +77,14 @@ pub(super) fn steps(candidates: Vec<Stepped>, sample: &[Vec<f64>]) -> Vec<Steppe
     };
     let mut all: Vec<Stepped> = candidates.into_iter().filter(is_one).collect();
     all.dedup_by_key(|one| one.column);
-    all
+    let of = |one: &Stepped| {
+        let mut slopes = vec![0.0; data.dimension()];
+        let slope = self::slopes(data, &[one.other], &[one.column], one.about_zero)[0][0];
+        slopes[one.other] = slope;
+        let intercept = if one.about_zero { 0.0 } else { data.mean[one.column] - slope * data.mean[one.other] };
+        Rounded { column: one.column, step: EVERY_VALUE, intercept, slopes }
+    };
+    all.iter().map(of).collect()
 }
 
 /// Whether a column neither falls and rises, nor differs among rows of one value of another one.

@@ -164,8 +164,20 @@ def test_groups_of_a_column_are_left_out(seed: int, tmp_path: Any) -> None:
     fit.save(tmp_path / "fit.safetensors")
     again = sb.load(tmp_path / "fit.safetensors")
     np.testing.assert_array_equal(again.log_predictive(rows), fit.log_predictive(rows))
+    # The model does not see the column, whatever value it has in a new row: beyond the oldest age, or a wrong one.
+    new = np.array([[2.0, 99.0, 0.0], [0.0, 99.0, 0.0]])
+    densities = fit.log_predictive(new)
+    assert densities[0] == densities[1]
+    np.testing.assert_allclose(densities, fitted(rows[:, 1:]).log_predictive(new[:, 1:]), rtol=1e-3)
     with pytest.warns(sb.SupportWarning, match="column 0"):
-        assert np.isneginf(fit.log_predictive([[2.0, 20.0, 0.0]])).all()
+        trace = sb.sample(sb.Mixture(sb.Gaussian()), rows[:400], draws=5, warmup=5, chains=1, progress=False)
+    assert trace.support.dependent == (0,)
+    # Rows of another year, in which the column says something else, come behind the first thousands.
+    early = np.column_stack([rng.normal(45.0, 9.0, 4100).round(), np.zeros(4100)])
+    early[:, 1] = early[:, 0] >= 40
+    late = np.column_stack([rng.normal(45.0, 9.0, 3000).round(), rng.integers(0, 2, 3000)])
+    both = fitted(np.concatenate([early, late]), algorithm=sb.Full(max_passes=2))
+    assert both.support.dependent == ()
     # A flag that one row contradicts is a flag, and so are groups of values that hardly repeat.
     contradicted = (ages >= 40).astype(float)
     contradicted[0] = 1.0 - contradicted[0]

@@ -367,12 +367,23 @@ def test_columns_that_repeat_together_are_named() -> None:
     expected = "columns 'a', 'b', 'c' repeat together, 100 combinations in 500 rows"
     assert kinds(fit)["repeated_columns"].startswith(expected)
     assert "repeated_columns" not in kinds(fitted(rows.assign(level=rng.normal(size=100))))
+    ages = pd.DataFrame({"age": rng.normal(45.0, 14.0, size=500).round(), "level": rng.normal(size=500)})
+    for other in (2024.0 - ages["age"], ages["age"] ** 2, ages["age"] / 2.54):
+        assert "repeated_columns" not in kinds(fitted(ages.assign(other=other), algorithm=sb.Full(max_passes=2)))
+
+
+@pytest.mark.parametrize(("unit", "decimals"), [(2.54, 1), (1.609344, 1), (1 / 3, 2)])
+@pytest.mark.parametrize("seed", range(3))
+def test_whole_numbers_in_other_units_alone_are_no_copies(unit: float, decimals: int, seed: int) -> None:
+    values = (np.random.default_rng(seed).normal(170.0, 15.0, size=3000).round() * unit).round(decimals)
+    fit = fitted(values[:, None])
+    assert (fit.n_components, fit.search_rows) == (1, None)
 
 
 @pytest.mark.parametrize("weight", [1 / 600, 1e-6])
 def test_weights_that_are_shares_are_named(weight: float) -> None:
     rows = clusters(0, 600, 2)[0]
-    assert "add up to" in kinds(fitted(rows, sample_weight=np.full(600, weight)))["weights"]
+    assert "their sum is only" in kinds(fitted(rows, sample_weight=np.full(600, weight)))["weights"]
     assert "weights" not in kinds(fitted(rows))
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from stickbreak._core import FitState
 from stickbreak.errors import Advice
 from stickbreak.io.names import Names
-from stickbreak.result.support import columns
+from stickbreak.result.support import Support, columns
 
 # With fewer rows, equal ones may be chance.
 _LEAST_ROWS = 20
@@ -39,11 +39,15 @@ class Result(Protocol):
     def column_names(self) -> Names | None:
         """The names of the columns."""
 
+    @property
+    def support(self) -> Support:
+        """The directions in which the rows vary."""
+
 
 def of_fit(fit: Result, sample: NDArray[Any] | None) -> Iterator[Advice]:
     """Yield the advice on repeated rows, weights and near-dependent columns; `sample` has some of the rows."""
     if fit._state.repeats["rows"] != "copies":
-        yield from _of_groups(sample, fit.column_names)
+        yield from _of_groups(sample, fit)
     yield from _of_rows(fit._state, sample)
     yield from _of_weights(fit)
     near = fit._state.residual_columns
@@ -86,12 +90,15 @@ def _are_codes(sample: NDArray[Any] | None) -> bool:
     return sample is None or all(len(np.unique(column[~np.isnan(column)])) <= _FEW_VALUES for column in sample.T)
 
 
-def _of_groups(sample: NDArray[Any] | None, names: Names | None) -> Iterator[Advice]:
-    """Look for columns whose values repeat in the same rows, beside others that do not."""
+def _of_groups(sample: NDArray[Any] | None, fit: Result) -> Iterator[Advice]:
+    """Look for columns with fractions whose values repeat in the same rows, beside others that do not."""
     if sample is None or len(sample) < _LEAST_ROWS:
         return
     groups: dict[bytes, tuple[int, list[int]]] = {}
     for place, column in enumerate(sample.T):
+        # What follows from another column repeats with it, and so do whole numbers and their squares.
+        if not (column % 1.0).any() or place in fit.support.dependent:
+            continue
         values, first, codes = np.unique(column, return_index=True, return_inverse=True, equal_nan=False)
         if _FEW_VALUES < len(values) <= _REPEATED * len(sample):
             # Which rows have equal values, whatever the values are.
@@ -99,8 +106,8 @@ def _of_groups(sample: NDArray[Any] | None, names: Names | None) -> Iterator[Adv
     for n_values, found in groups.values():
         if 1 < len(found) < sample.shape[1]:
             text = (
-                f"{columns(found, names)} repeat together, {n_values:,} combinations in {len(sample):,} rows, as in a "
-                "panel or a join; components may follow these combinations"
+                f"{columns(found, fit.column_names)} repeat together, {n_values:,} combinations in "
+                f"{len(sample):,} rows, as in a panel or a join; components may follow these combinations"
             )
             tries = ("one row for each combination", "the data without such columns")
             yield Advice(text, kind="repeated_columns", suggestions=tries)
@@ -110,10 +117,10 @@ def _of_weights(fit: Result) -> Iterator[Advice]:
     found, searched = fit._state.repeats, fit._state.searched
     total = float(fit.counts.sum())
     if total < _LEAST_TOTAL <= found["n_rows"]:
-        text = f"weights count as numbers of equal rows, and add up to {total:.3g} rows only"
+        text = f"weights count as numbers of equal rows, and their sum is only {total:.3g}"
         tries = ("sample_weight / sample_weight.mean()",)
         yield Advice(text, kind="weights", suggestions=tries)
-    if not found["has_large_weights"]:
+    elif not found["has_large_weights"]:
         return
     mean = float(fit.counts.sum()) / found["n_rows"]
     if searched is None and mean > _LARGE_WEIGHT:
