@@ -194,13 +194,16 @@ fn of_moments<F: Scalar>(
     }
     if !specification.missing {
         let groups = rounded::groups(specification, data, &found.coordinates)?;
-        let candidates = stepped::candidates(specification, data, &found.coordinates)?;
+        // Rows that are not in memory are not read once more in vain.
+        let (is_table, is_told) = (rows.table().is_some(), sought(specification)?.resolution);
+        let candidates = stepped::candidates(specification, data, &found.coordinates, is_told || !is_table)?;
         if !groups.is_empty() || !candidates.is_empty() {
             let sample = &first_rows(rows)?;
             found.coordinates = RoundedColumns { rows, data, sample, cancel }.left_out(found.coordinates, groups)?;
             let is_kept = |one: &Stepped| [one.column, one.other].iter().all(|j| found.coordinates.kept().contains(j));
             let candidates: Vec<Stepped> = candidates.into_iter().filter(is_kept).collect();
-            let steps = stepped::steps(candidates, data, &spread_rows(rows)?);
+            let spread = if is_table { &spread_rows(rows)? } else { sample };
+            let steps = stepped::steps(candidates, data, spread);
             if !steps.is_empty() {
                 found.coordinates = found.coordinates.without_rounded(&steps);
             }
@@ -268,12 +271,9 @@ fn first_rows<F: Scalar>(rows: &dyn Dataset<F>) -> Result<Vec<Vec<f64>>> {
     picked(rows, &(0..rows.n_rows().min(FIRST_ROWS) as u64).collect::<Vec<_>>())
 }
 
-/// As many rows, equally far apart in a table that is in memory.
+/// As many rows, equally far apart.
 fn spread_rows<F: Scalar>(rows: &dyn Dataset<F>) -> Result<Vec<Vec<f64>>> {
     let (n, most) = (rows.n_rows(), rows.n_rows().min(FIRST_ROWS));
-    if rows.table().is_none() {
-        return first_rows(rows);
-    }
     picked(rows, &(0..most).map(|place| (place * n / most) as u64).collect::<Vec<_>>())
 }
 

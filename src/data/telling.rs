@@ -83,7 +83,8 @@ fn nearly_follows(column: &[u32], other: &[u32], multiplicities: &[f64]) -> bool
     let unexplained = all - commonest.values().sum::<f64>();
     let of_itself = all - alone.into_values().fold(0.0, f64::max);
     all >= ROWS_PER_VALUE * commonest.len() as f64
-        && unexplained <= (1.0 - NEARLY) * all && unexplained <= EXPLAINED * of_itself
+        && unexplained <= (1.0 - NEARLY) * all
+        && unexplained <= EXPLAINED * of_itself
 }
 
 #[cfg(test)]

@@ -25,12 +25,16 @@ pub(super) struct Stepped {
     pub(super) about_zero: bool,
 }
 
-/// Pairs of kept columns of which one has few values and may be steps of the other one, as the moments tell.
-pub(super) fn candidates(specification: &Specification, data: &Moments, found: &Coordinates) -> Result<Vec<Stepped>> {
+/// Pairs of kept columns of which one has few values and may be steps of the other one, as the moments tell; with their
+/// resolution, if it `is_told`.
+pub(super) fn candidates(
+    specification: &Specification,
+    data: &Moments,
+    found: &Coordinates,
+    is_told: bool,
+) -> Result<Vec<Stepped>> {
     let Named { name, parameters } = &specification.likelihood;
     let (d, mut all) = (data.dimension(), Vec::new());
-    // Without resolution the rows have to tell.
-    let is_told = data.resolution.iter().any(|resolution| *resolution > 0.0);
     let may_have = |column: usize, few: bool| {
         let resolution = data.resolution[column];
         let has_few = data.most[column] - data.least[column] <= MOST_VALUES as f64 * resolution;

@@ -97,7 +97,9 @@ def _of_groups(sample: NDArray[Any] | None, fit: Result) -> Iterator[Advice]:
     groups: dict[bytes, tuple[int, list[int]]] = {}
     for place, column in enumerate(sample.T):
         # What follows from another column repeats with it, and so do whole numbers and their squares.
-        if not (column % 1.0).any() or place in fit.support.dependent:
+        with np.errstate(invalid="ignore"):
+            is_whole = not (column % 1.0).any()
+        if is_whole or place in fit.support.dependent:
             continue
         values, first, codes = np.unique(column, return_index=True, return_inverse=True, equal_nan=False)
         if _FEW_VALUES < len(values) <= _REPEATED * len(sample):
