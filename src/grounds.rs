@@ -194,7 +194,7 @@ fn of_moments<F: Scalar>(
     }
     if !specification.missing {
         let groups = rounded::groups(specification, data, &found.coordinates)?;
-        // Rows that are not in memory are not read once more in vain.
+        // Data in blocks are read again only for columns that are rounded.
         let (is_table, is_told) = (rows.table().is_some(), sought(specification)?.resolution);
         let candidates = stepped::candidates(specification, data, &found.coordinates, is_told || !is_table)?;
         if !groups.is_empty() || !candidates.is_empty() {

@@ -23,8 +23,8 @@ const ON_LATTICE: f64 = 0.9;
 /// division by value, whatever the shares of the values are.
 const OF_TWO: f64 = 1.09;
 /// Values are even if successive gaps differ by at most this factor, in this share of at least so many values: values
-/// on a lattice in other units, rounded again, or their roots and logarithms. Gaps of values that nobody has rounded
-/// differ by more in six of ten cases.
+/// on a lattice in other units, rounded again, or their roots and logarithms. Gaps of values without
+/// rounding differ by more in six of ten cases.
 const EVEN: f64 = 2.5;
 const SHARE_OF_EVEN: f64 = 0.8;
 const LEAST_EVEN: usize = 20;

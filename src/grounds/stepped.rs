@@ -80,6 +80,9 @@ pub(super) fn steps(candidates: Vec<Stepped>, data: &Moments, sample: &[Vec<f64>
         may_tell && is_step(sample, one.column, one.other)
     };
     let mut all: Vec<Stepped> = candidates.into_iter().filter(is_one).collect();
+    // Of what is a step itself, steps are steps of the same other column.
+    let going: Vec<usize> = all.iter().map(|one| one.column).collect();
+    all.retain(|one| !going.contains(&one.other));
     all.dedup_by_key(|one| one.column);
     let of = |one: &Stepped| {
         let mut slopes = vec![0.0; data.dimension()];

@@ -172,6 +172,18 @@ def test_groups_of_a_column_are_left_out(seed: int, tmp_path: Any) -> None:
     with pytest.warns(sb.SupportWarning, match="column 0"):
         trace = sb.sample(sb.Mixture(sb.Gaussian()), rows[:400], draws=5, warmup=5, chains=1, progress=False)
     assert trace.support.dependent == (0,)
+    # Groups of groups follow from the ages, too.
+    decades = ages // 10
+    with pytest.warns(sb.SupportWarning, match="columns 0, 1"):
+        both = sb.sample(
+            sb.Mixture(sb.Gaussian()),
+            np.column_stack([decades > 4, decades, ages])[:400],
+            draws=5,
+            warmup=5,
+            chains=1,
+            progress=False,
+        )
+    assert both.support.dependent == (0, 1)
     # Rows of another year, in which the column says something else, come behind the first thousands.
     early = np.column_stack([rng.normal(45.0, 9.0, 4100).round(), np.zeros(4100)])
     early[:, 1] = early[:, 0] >= 40

@@ -273,9 +273,10 @@ class Fitted:
         - "copied_columns": columns that repeat another one, under a likelihood with independent columns.
         - "row_numbers": columns that hold row numbers.
 
-        "overdispersed", "exposure" and the last seven are based on a sample of up to 10,000 rows; for data read in
-        blocks, on the first block. Sparse rows are not looked at. Where a `Poisson` has broken overdispersed clusters
-        into small ones, counts within components may look like Poisson counts.
+        "overdispersed", "exposure" and all that name columns, but "residual_columns" and "support", are based on a
+        sample of up to 10,000 rows; for data read in blocks, on the first block. Sparse rows are not looked at. Where a
+        `Poisson` has broken overdispersed clusters into small ones, counts within components may look like Poisson
+        counts.
 
         Returns
         -------
