@@ -1,9 +1,9 @@
 //! What fits and samplers both ask of data before work starts: rows that the likelihood takes, their moments, the
 //! coordinates in which the model sees them, and the parameters that follow from them.
 
+mod functions;
 mod near;
 mod rounded;
-mod stepped;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -21,10 +21,10 @@ use crate::parameters::Parameters;
 use crate::registry::{EXPOSURE, Feature};
 use crate::simd::Scalar;
 
+use functions::{functions, together};
 use near::NearColumns;
 pub(crate) use near::seen_moments;
 use rounded::RoundedColumns;
-use stepped::Stepped;
 
 /// Number of rows used to estimate the typical spread of a column.
 const FIRST_ROWS: usize = 4096;
@@ -196,16 +196,14 @@ fn of_moments<F: Scalar>(
         let groups = rounded::groups(specification, data, &found.coordinates)?;
         // Data in blocks are read again only for columns that are rounded.
         let (is_table, is_told) = (rows.table().is_some(), sought(specification)?.resolution);
-        let candidates = stepped::candidates(specification, data, &found.coordinates, is_told || !is_table)?;
-        if !groups.is_empty() || !candidates.is_empty() {
+        let together = together(specification, data, &found.coordinates, is_told || !is_table)?;
+        if !groups.is_empty() || !together.is_empty() {
             let sample = &first_rows(rows)?;
             found.coordinates = RoundedColumns { rows, data, sample, cancel }.left_out(found.coordinates, groups)?;
-            let is_kept = |one: &Stepped| [one.column, one.other].iter().all(|j| found.coordinates.kept().contains(j));
-            let candidates: Vec<Stepped> = candidates.into_iter().filter(is_kept).collect();
             let spread = if is_table { &spread_rows(rows)? } else { sample };
-            let steps = stepped::steps(candidates, data, spread);
-            if !steps.is_empty() {
-                found.coordinates = found.coordinates.without_rounded(&steps);
+            let follow = functions(&together, data, &found.coordinates, spread);
+            if !follow.is_empty() {
+                found.coordinates = found.coordinates.without_rounded(&follow);
             }
         }
     }

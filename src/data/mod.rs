@@ -49,5 +49,6 @@ pub use sample::Sample;
 pub use seen::{SeenBatches, SeenRows};
 pub use strays::{Strays, strays};
 pub use stream::{BlockReader, Blocks, Stream};
+pub use telling::are_smooth;
 pub use tree::{Restrictions, Tree};
 pub use typical::typical;

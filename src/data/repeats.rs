@@ -289,6 +289,16 @@ fn effective_number(multiplicities: &[f64]) -> f64 {
     multiplicities.iter().sum::<f64>().powi(2) / multiplicities.iter().map(|m| m * m).sum::<f64>()
 }
 
+/// The smallest distance of ascending values.
+fn least_gap(values: &[f64]) -> f64 {
+    values.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::INFINITY, f64::min)
+}
+
+/// How many times the smallest distance of ascending values is in their range.
+fn n_steps(values: &[f64]) -> f64 {
+    (values[values.len() - 1] - values[0]) / least_gap(values)
+}
+
 /// Distinct rows, as the places of their values among those of each column.
 struct DistinctRows {
     n: usize,
@@ -321,7 +331,9 @@ impl DistinctRows {
         let lattice = match kept[..] {
             [only] if !is_told_twice => {
                 let order = orders.iter().find(|order| order.contains(&only)).cloned().unwrap_or_else(|| vec![only]);
-                order.into_iter().find(|&column| on_lattice(column))
+                // Of whole numbers and their squares, the numbers tell what is near.
+                let steps = |column: &usize| n_steps(&values[*column]);
+                order.into_iter().filter(|&column| on_lattice(column)).min_by(|a, b| steps(a).total_cmp(&steps(b)))
             }
             _ => None,
         };
@@ -362,7 +374,7 @@ impl DistinctRows {
         sorted.sort_unstable_by(f64::total_cmp);
         let most = MOST_COMMON * sorted[sorted.len() / 2];
         let masses: Vec<f64> = masses.into_iter().map(|mass| mass.min(most)).collect();
-        let least = values.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::INFINITY, f64::min);
+        let least = least_gap(values);
         let mut apart = [0.0; STEPS + 1];
         for (one, value) in values.iter().enumerate() {
             for (other, mass) in values.iter().zip(&masses).skip(one + 1) {

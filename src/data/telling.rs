@@ -14,14 +14,36 @@ const ROWS_PER_VALUE: f64 = 4.0;
 /// With more columns, rows hardly meet by chance, and pairs of columns are not compared.
 const WIDE: usize = 32;
 
-/// The columns that each tell all rows apart, those with the rows in the same order or in the opposite one together.
+/// Values are a smooth function of their order if neighbours differ by at most this part of what values in any order do.
+const SMOOTH: f64 = 0.2;
+/// Fewer values may be in such an order by chance.
+const LEAST_SMOOTH: usize = 20;
+
+/// Whether values in order are those of a smooth function, by the ratio of von Neumann (1941).
+pub fn are_smooth(values: &[f64]) -> bool {
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let apart: f64 = values.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).sum();
+    let spread: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    values.len() >= LEAST_SMOOTH && apart <= 2.0 * SMOOTH * spread
+}
+
+/// The columns that each tell all rows apart, those together of which one is a smooth function of the other one.
 pub(super) fn orders(n: usize, columns: &[Vec<u32>]) -> Vec<Vec<usize>> {
     let mut orders: Vec<Vec<usize>> = Vec::new();
     let tells_all = |column: &Vec<u32>| column.iter().max().is_some_and(|&most| most as usize + 1 == n);
     for (column, places) in columns.iter().enumerate().filter(|(_, places)| tells_all(places)) {
         let is_same = |order: &&mut Vec<usize>| {
-            let pairs = || columns[order[0]].iter().zip(places);
-            pairs().all(|(a, b)| a == b) || pairs().all(|(a, b)| (a + b) as usize + 1 == n)
+            let other = &columns[order[0]];
+            let pairs = || other.iter().zip(places);
+            let is_function = |of: &[u32], by: &[u32]| {
+                let mut values = vec![0.0; n];
+                of.iter().zip(by).for_each(|(&value, &place)| values[place as usize] = f64::from(value));
+                are_smooth(&values)
+            };
+            pairs().all(|(a, b)| a == b)
+                || pairs().all(|(a, b)| (a + b) as usize + 1 == n)
+                || is_function(places, other)
+                || is_function(other, places)
         };
         match orders.iter_mut().find(is_same) {
             Some(order) => order.push(column),
@@ -95,6 +117,16 @@ mod tests {
     fn columns_in_one_order_are_one() {
         let columns = [vec![0, 2, 1], vec![2, 0, 1], vec![1, 0, 2], vec![0, 0, 1]];
         assert_eq!(orders(3, &columns), [vec![0, 1], vec![2]]);
+    }
+
+    #[test]
+    fn a_curve_is_one_order_and_copies_are_two() {
+        let curve: Vec<u32> = (0..40).map(|row| if row < 20 { 2 * row } else { 79 - 2 * row }).collect();
+        let any: Vec<u32> = (0..40).map(|row| row * 17 % 41).collect();
+        let (rows, mut sorted) = ((0..40).collect::<Vec<u32>>(), any.clone());
+        sorted.sort_unstable();
+        let any: Vec<u32> = any.iter().map(|value| sorted.partition_point(|other| other < value) as u32).collect();
+        assert_eq!(orders(40, &[rows, curve, any]), [vec![0, 1], vec![2]]);
     }
 
     #[test]

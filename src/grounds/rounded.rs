@@ -24,6 +24,11 @@ const WITHIN: f64 = 1.0;
 const ROWS_PER_COLUMN: usize = 4;
 /// A column matters for another one if one standard deviation of it changes that one by this many steps.
 const MATTERS: f64 = 0.1;
+/// Where no rows agree in the columns that matter, others are rounded to this part of a step of the column at most.
+/// Otherwise the function may be that of an unknown number of steps, such as a last day after a first one.
+const FINE: f64 = 0.25;
+/// Minimum share of the rows that agree in these columns with others, where these rows tell of a function.
+const AGREEING: f64 = 0.25;
 /// Maximum share of rows that differ from most of those that agree with them in the columns that matter: if there is
 /// no function but rounding, and if both columns were rounded from one measurement. Then rows differ only near the ends
 /// of cells, so this share of the rows of large groups is in groups without differences.
@@ -154,7 +159,11 @@ impl<F: Scalar> RoundedColumns<'_, F> {
                 all.push((group.about_zero, Rounded { column, step, intercept: 0.0, slopes }));
             }
         }
-        all.retain(|(_, one)| one.slopes.iter().all(|slope| slope.is_finite()) && self.is_function(one));
+        let follows = |one: &Rounded| {
+            let is_finite = one.slopes.iter().all(|slope| slope.is_finite());
+            is_finite && self.is_function(one).unwrap_or_else(|| self.steps_of_others(one) <= FINE * one.step)
+        };
+        all.retain(|(_, one)| follows(one));
         all.sort_unstable_by_key(|(_, one)| one.column);
         if all.is_empty() {
             return Ok(Vec::new());
@@ -170,14 +179,18 @@ impl<F: Scalar> RoundedColumns<'_, F> {
             let middle = if about_zero { 0.0 } else { 0.5 * (least + most) };
             let at_centre: f64 = one.slopes.iter().zip(&centre).map(|(slope, value)| slope * value).sum();
             one.intercept = centre[one.column] + middle - at_centre;
-            let others = one.slopes.iter().enumerate().filter(|(_, slope)| **slope != 0.0);
-            let steps: f64 = others.map(|(column, slope)| slope.abs() * self.rounding(column)).sum();
-            let within = (ROUNDING * (1.0 + steps / one.step) + ERRORS).min(WITHIN);
+            let within = (ROUNDING * (1.0 + self.steps_of_others(&one) / one.step) + ERRORS).min(WITHIN);
             if (most - middle).max(middle - least) <= within * one.step {
                 functions.push(one);
             }
         }
         Ok(functions)
+    }
+
+    /// By how much a step of each of the others changes a column.
+    fn steps_of_others(&self, one: &Rounded) -> f64 {
+        let others = one.slopes.iter().enumerate().filter(|(_, slope)| **slope != 0.0);
+        others.map(|(column, slope)| slope.abs() * self.rounding(column)).sum()
     }
 
     /// The smallest distance of values of a column in the sample.
@@ -197,8 +210,8 @@ impl<F: Scalar> RoundedColumns<'_, F> {
     }
 
     /// Whether rows of the sample that agree in the columns that matter for one agree in that one, too, but for
-    /// rounding. Days of which some are one day later do not.
-    fn is_function(&self, one: &Rounded) -> bool {
+    /// rounding. Days of which some are one day later do not. `None` if too few rows agree.
+    fn is_function(&self, one: &Rounded) -> Option<bool> {
         let matters =
             |&column: &usize| one.slopes[column].abs() * self.data.variance[column].sqrt() > MATTERS * one.step;
         let mut columns: Vec<usize> = (0..self.data.dimension()).filter(matters).collect();
@@ -218,6 +231,8 @@ impl<F: Scalar> RoundedColumns<'_, F> {
             }
         }
         let share = unequal as f64 / n.max(1) as f64;
-        share <= UNEQUAL.0 || (share <= UNEQUAL.1 && in_large > 0 && in_pure as f64 >= IN_PURE * in_large as f64)
+        let in_pure = in_large > 0 && in_pure as f64 >= IN_PURE * in_large as f64;
+        let agrees = n as f64 >= AGREEING * self.sample.len() as f64;
+        agrees.then_some(share <= UNEQUAL.0 || (share <= UNEQUAL.1 && in_pure))
     }
 }

@@ -146,6 +146,43 @@ def test_what_float32_leaves_of_a_column_is_nothing(seed: int) -> None:
     assert fitted(np.column_stack([start, start + durations])).support.residual == (1,)
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_functions_of_a_whole_column_are_left_out(seed: int) -> None:
+    """Groups in any order, curves and rare thresholds follow from whole ages; a table of any values does not."""
+    rng = np.random.default_rng(seed)
+    ages = rng.normal(45.0, 12.0, size=1500).round()
+    groups = np.array([3.0, 0.0, 5.0, 2.0, 4.0, 1.0])[np.digitize(ages, [20, 30, 40, 50, 60])]
+    logs = np.log(np.maximum(ages, 1.0))
+    for other in (groups, ages**2, (ages - 45.0) ** 2, logs, np.sin(ages / 8.0), ages >= np.sort(ages)[5]):
+        for rows, place in (([ages, other], 1), ([-3.0 * other, ages / 7.0], 0)):
+            fit = fitted(np.column_stack(rows))
+            assert (fit.n_components, fit.support.dependent) == (1, (place,))
+            assert fit.search_rows is None
+    kinds = np.arange(1500) % 2
+    ages = rng.normal(30.0 + 30.0 * kinds, 5.0).round()
+    groups = np.array([3.0, 0.0, 5.0, 2.0, 4.0, 1.0])[np.digitize(ages, [20, 30, 40, 50, 60])]
+    rows = np.column_stack([ages, groups, rng.normal(5.0 * kinds)])
+    assert adjusted_rand_score(kinds, fitted(rows).predict(rows)) > 0.99
+    table = rng.normal(size=200)[np.abs(ages).astype(int)]
+    few = sb.Full(max_passes=2)
+    assert fitted(np.column_stack([ages, table, rows[:, 2]]), algorithm=few).support.dependent == ()
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("decimals", [None, 2, 0])
+def test_differences_that_another_column_foretells_stay(seed: int, decimals: int | None) -> None:
+    """The last day is the first one or the next, as the price tells roughly: no rounding, but what tells clusters."""
+    rng = np.random.default_rng(seed)
+    n = (600, 1500, 3000)[seed]
+    kinds = rng.integers(2, size=n)
+    first, price = rng.normal(180.0, 40.0, size=n).round(), rng.normal(100.0 + 30.0 * kinds, 10.0)
+    price = price if decimals is None else price.round(decimals)
+    rows = np.column_stack([first, first + kinds, price])
+    fit = fitted(rows)
+    assert fit.support.dependent == ()
+    assert adjusted_rand_score(kinds, fit.predict(rows)) > 0.9
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_groups_of_a_column_are_left_out(seed: int, tmp_path: Any) -> None:
     """Groups of ages follow from whole ages, and tell nothing: the clusters are those without them."""

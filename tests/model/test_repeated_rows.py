@@ -372,6 +372,17 @@ def test_columns_that_repeat_together_are_named() -> None:
         assert "repeated_columns" not in kinds(fitted(ages.assign(other=other), algorithm=sb.Full(max_passes=2)))
 
 
+def test_articles_in_sales_are_named() -> None:
+    """A few articles have the same price or weight; no advice says that chance repeats the rows."""
+    rng = np.random.default_rng(0)
+    article = rng.integers(200, size=1500)
+    price, weight = (rng.gamma(shape, 10.0, size=200).round(2)[article] for shape in (3.0, 1.0))
+    sales = np.column_stack([price, weight, 1.0 + rng.poisson(2.0, size=1500)])
+    found = kinds(fitted(sales, algorithm=sb.Full(max_passes=2)))
+    assert found["repeated_columns"].startswith("columns 0, 1 repeat together")
+    assert "duplicates" not in found
+
+
 @pytest.mark.parametrize(("unit", "decimals"), [(2.54, 1), (1.609344, 1), (1 / 3, 2)])
 @pytest.mark.parametrize("seed", range(3))
 def test_whole_numbers_in_other_units_alone_are_no_copies(unit: float, decimals: int, seed: int) -> None:
@@ -380,7 +391,7 @@ def test_whole_numbers_in_other_units_alone_are_no_copies(unit: float, decimals:
     assert (fit.n_components, fit.search_rows) == (1, None)
 
 
-@pytest.mark.parametrize("weight", [1 / 600, 1e-6])
+@pytest.mark.parametrize("weight", [1 / 600, 1e-6, 0.02])
 def test_weights_that_are_shares_are_named(weight: float) -> None:
     rows = clusters(0, 600, 2)[0]
     assert "their sum is only" in kinds(fitted(rows, sample_weight=np.full(600, weight)))["weights"]

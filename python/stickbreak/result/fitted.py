@@ -265,8 +265,8 @@ class Fitted:
         - "flags": columns of two values under a Gaussian, or one-hot columns under `Bernoulli`.
         - "copies": rows are copies of others, how many, and what follows.
         - "duplicates": at least 5% of the rows repeat another one, as often as chance explains; or all rows are equal.
-        - "weights": weights exceed 1, and how the fit took them; or they add up to less than two rows.
-        - "repeated_columns": columns of many values that repeat together, in the same rows, beside others.
+        - "weights": weights exceed 1, and how the fit took them; or they add up to few rows.
+        - "repeated_columns": columns of many values that repeat together, in the same rows.
         - "residual_columns": columns that nearly follow from others, of which the model sees what is left.
         - "skewed": positive Gaussian columns with a skewness above 1.5 that logarithms at least halve.
         - "outliers": Gaussian rows that are far from the others, and how far.

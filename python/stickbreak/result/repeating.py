@@ -18,10 +18,12 @@ _MANY_DUPLICATES = 0.05
 _FEW_VALUES = 20
 # Mean weight above which weights that count as numbers of rows are likely to be none.
 _LARGE_WEIGHT = 4.0
-# Weights that add up to less are likely to be shares.
-_LEAST_TOTAL = 2.0
-# Columns repeat if this share of the rows is the largest number of their values.
-_REPEATED = 0.7
+# Weights that add up to less are likely to be shares, and so are weights that add up to the second number at most and
+# are smaller than the third one on average.
+_LEAST_TOTAL, _FEW_TOTAL, _SMALL_WEIGHT = 2.0, 1000.0, 0.1
+# Columns repeat if this share of the rows is the largest number of their values, and together if they have at most this
+# many times as many combinations as values. So many columns are compared.
+_REPEATED, _SAME, _MOST_COMPARED = 0.7, 1.1, 32
 # Distinct rows are counted up to this number, and estimated above it.
 _COUNTED = 1000
 
@@ -46,9 +48,8 @@ class Result(Protocol):
 
 def of_fit(fit: Result, sample: NDArray[Any] | None) -> Iterator[Advice]:
     """Yield the advice on repeated rows, weights and near-dependent columns; `sample` has some of the rows."""
-    if fit._state.repeats["rows"] != "copies":
-        yield from _of_groups(sample, fit)
-    yield from _of_rows(fit._state, sample)
+    groups = [] if fit._state.repeats["rows"] == "copies" else list(_of_groups(sample, fit))
+    yield from groups or _of_rows(fit._state, sample)
     yield from _of_weights(fit)
     near = fit._state.residual_columns
     if near:
@@ -91,24 +92,28 @@ def _are_codes(sample: NDArray[Any] | None) -> bool:
 
 
 def _of_groups(sample: NDArray[Any] | None, fit: Result) -> Iterator[Advice]:
-    """Look for columns with fractions whose values repeat in the same rows, beside others that do not."""
+    """Look for columns whose values repeat in the same rows, but for a few."""
     if sample is None or len(sample) < _LEAST_ROWS:
         return
-    groups: dict[bytes, tuple[int, list[int]]] = {}
-    for place, column in enumerate(sample.T):
-        # What follows from another column repeats with it, and so do whole numbers and their squares.
-        with np.errstate(invalid="ignore"):
-            is_whole = not (column % 1.0).any()
-        if is_whole or place in fit.support.dependent:
+    # Of columns that repeat together: their positions, and a number for each of their combinations.
+    groups: list[tuple[list[int], NDArray[np.int64]]] = []
+    # What follows from another column repeats with it.
+    places = [place for place in range(sample.shape[1]) if place not in fit.support.dependent]
+    for place in places[:_MOST_COMPARED]:
+        codes = np.unique(sample[:, place], return_inverse=True, equal_nan=False)[1]
+        if not _FEW_VALUES < codes.max() + 1 <= _REPEATED * len(sample):
             continue
-        values, first, codes = np.unique(column, return_index=True, return_inverse=True, equal_nan=False)
-        if _FEW_VALUES < len(values) <= _REPEATED * len(sample):
-            # Which rows have equal values, whatever the values are.
-            groups.setdefault(first[codes].tobytes(), (len(values), []))[1].append(place)
-    for n_values, found in groups.values():
-        if 1 < len(found) < sample.shape[1]:
+        for found, others in groups:
+            together = np.unique(codes * (others.max() + 1) + others).size
+            if together <= _SAME * (max(codes.max(), others.max()) + 1):
+                found.append(place)
+                break
+        else:
+            groups.append(([place], codes))
+    for found, codes in groups:
+        if len(found) > 1:
             text = (
-                f"{columns(found, fit.column_names)} repeat together, {n_values:,} combinations in "
+                f"{columns(found, fit.column_names)} repeat together, {codes.max() + 1:,} combinations in "
                 f"{len(sample):,} rows, as in a panel or a join; components may follow these combinations"
             )
             tries = ("one row for each combination", "the data without such columns")
@@ -118,7 +123,8 @@ def _of_groups(sample: NDArray[Any] | None, fit: Result) -> Iterator[Advice]:
 def _of_weights(fit: Result) -> Iterator[Advice]:
     found, searched = fit._state.repeats, fit._state.searched
     total = float(fit.counts.sum())
-    if total < _LEAST_TOTAL <= found["n_rows"]:
+    is_small = total < _FEW_TOTAL and total < _SMALL_WEIGHT * found["n_rows"]
+    if total < _LEAST_TOTAL <= found["n_rows"] or is_small:
         text = f"weights count as numbers of equal rows, and their sum is only {total:.3g}"
         tries = ("sample_weight / sample_weight.mean()",)
         yield Advice(text, kind="weights", suggestions=tries)
