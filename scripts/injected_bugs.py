@@ -24,13 +24,25 @@ from mistakes_of_background import OF_BACKGROUND
 from mistakes_of_columns import OF_COLUMNS
 from mistakes_of_reader import OF_READER
 from mistakes_of_repeats import OF_REPEATS
+from mistakes_of_second_reader import OF_SECOND_READER
 from mistakes_of_shards import OF_SHARDS
 from mistakes_of_trust import OF_TRUST
 from mistakes_of_unseen import OF_UNSEEN
 from more_mistakes import MORE
 
 ROOT = Path(__file__).resolve().parent.parent
-ALL = (*BUGS, *MORE, *OF_COLUMNS, *OF_UNSEEN, *OF_BACKGROUND, *OF_SHARDS, *OF_REPEATS, *OF_TRUST, *OF_READER)
+ALL = (
+    *BUGS,
+    *MORE,
+    *OF_COLUMNS,
+    *OF_UNSEEN,
+    *OF_BACKGROUND,
+    *OF_SHARDS,
+    *OF_REPEATS,
+    *OF_TRUST,
+    *OF_READER,
+    *OF_SECOND_READER,
+)
 
 MODULE = f"""//! Mistakes for `scripts/injected_bugs.py`.
 

@@ -329,6 +329,29 @@ mod tests {
         assert_eq!((twice.mass, twice.column(0)[2].mass, twice.column(0).len()), (1.0, 0.2, 3));
     }
 
+    /// Parts are those of all rows, also where only some of them have rows of other exposures than one.
+    #[test]
+    fn parts_with_and_without_other_exposures_add_up() {
+        let allowed = Allowed::counts(Some(Exposure::Column(1)));
+        let of = |parts: &[&[[f64; 2]]]| {
+            let mut all = Counters::new(2);
+            for part in parts {
+                let mut own = Counters::new(2);
+                part.iter().for_each(|row| own.add_row(row, 0.5, &allowed));
+                all.merge(&own);
+            }
+            Histogram::from(all)
+        };
+        let plain = [[3.0, 1.0], [7.0, 1.0], [5000.0, 1.0]];
+        let exposed = [[3.0, 0.25], [7.0, 1.0], [5001.0, 4.0]];
+        let both = of(&[&plain, &exposed]);
+        assert_eq!(of(&[&[plain, exposed].concat()]), both);
+        assert_eq!(of(&[&plain]).with(&of(&[&exposed])), both);
+        assert_eq!(of(&[&exposed]).with(&of(&[&plain])), both);
+        let exposures: Vec<f64> = both.column(0).iter().map(|entry| entry.exposure).collect();
+        assert_eq!(exposures, [0.25, 1.0, 1.0, 1.0, 4.0]);
+    }
+
     #[test]
     fn exposures_of_a_bin_differ_by_one_part_in_512() {
         let mut counters = Counters::new(1);

@@ -360,6 +360,21 @@ mod tests {
         let noisy = [[1.0, 1.0 + 1e-12, 2.0, 3.0].repeat(3), vec![f64::NAN]].concat();
         let found = collected(&[noisy]).resolution::<f64>([1.0; 2])[0];
         assert!((found - 1.0).abs() < 1e-9, "{found}");
+        // The rows of values that differ by rounding are added up: a value that is common in two forms is common.
+        let exact: Vec<f64> = heights();
+        let rounded = exact.iter().zip(0..).map(|(value, row)| value + if row % 2 == 0 { 1e-13 } else { 0.0 });
+        let heaped: Vec<f64> = (0..21).map(|value| f64::from(5 * value)).flat_map(|value| vec![value; 40]).collect();
+        let noisy = heaped.iter().zip(0..).map(|(value, row)| value + if row % 4 == 0 { 0.0 } else { 1e-12 });
+        let others: Vec<f64> = (0..100).map(f64::from).collect();
+        let pairs: [(Vec<f64>, Vec<f64>); 2] = [
+            (exact.clone(), rounded.collect()),
+            ([heaped.clone(), others.clone()].concat(), noisy.chain(others).collect()),
+        ];
+        for (exact, rounded) in pairs {
+            let of = |values: Vec<f64>| collected(&[values]).resolution::<f64>([1.0; 2])[0];
+            let (found, expected) = (of(rounded), of(exact));
+            assert!((found - expected).abs() < 1e-9, "{found} {expected}");
+        }
         // Rows without weight are ignored.
         let rows = [1.0, 1.5, 2.0, 3.0].repeat(3);
         let heavy = Distinct::new(1, true).of_block(&rows, |row| f64::from(u8::from(row % 4 != 1)));

@@ -216,6 +216,28 @@ mod tests {
         assert_eq!(found.covariance, all.covariance);
     }
 
+    /// Neither the usual range of a column nor the far rows follow from rows without weight, however many there are.
+    #[test]
+    fn rows_without_weight_say_nothing_of_the_usual_range() {
+        let mut values = near();
+        values.extend([1e7, 3.0, 1e3, 5.0]);
+        let expected = moments_of(&values, None).1;
+        // Rows that would make both far rows usual.
+        values.extend((0..40).flat_map(|row| [1e6 * f64::from(row - 20), 1e3 * f64::from(row % 7)]));
+        let weights: Vec<f64> = (0..82).map(|row| f64::from(u8::from(row < 42))).collect();
+        let found = moments_of(&values, Some(&weights)).1;
+        assert_eq!((&found.least, &found.most), (&expected.least, &expected.most));
+        assert!((found.beyond - expected.beyond).abs() < 1e-15 && found.beyond > 0.0);
+        assert!((found.distance - expected.distance).abs() < 1e-9 * expected.distance);
+        for (mine, its) in found.covariance.iter().zip(&expected.covariance) {
+            assert!((mine - its).abs() < 1e-9 * (1.0 + its.abs()), "{mine} {its}");
+        }
+        // The share of the far rows is that of their weight.
+        let weights: Vec<f64> = (0..42).map(|row| f64::from(1 + 2 * u8::from(row >= 40))).collect();
+        let heavy = moments_of(&values[..84], Some(&weights)).1;
+        assert!((heavy.beyond - 6.0 / 46.0).abs() < 1e-15, "{}", heavy.beyond);
+    }
+
     #[test]
     fn a_column_that_varies_in_far_rows_alone_keeps_its_variance() {
         let mut values = near();

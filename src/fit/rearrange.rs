@@ -305,11 +305,14 @@ impl SeenShares {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{DenseRows, TableRows};
+    use crate::data::{DenseRows, Sharding, TableRows};
     use crate::fit::{Job, Settings};
     use crate::init::Init;
+    use crate::mcmc::tests::cases::{dirichlet, gaussian, specification};
     use crate::model::Specification;
     use crate::moves::Moves;
+    use crate::responsibilities::Sparsity;
+    use crate::visits::RowKind;
 
     /// Groups of three clusters on a line, of which the first two share a component and the third has two.
     fn crossed(n_groups: u32, of_cluster: u32) -> (Vec<f64>, Vec<u32>) {
@@ -398,6 +401,60 @@ mod tests {
             assert_eq!((next.mass, next.log_base_measure), (state.total.mass, state.total.log_base_measure));
         }
         assert!(n_replaced[1..].iter().all(|&n| n > 0), "{n_replaced:?}");
+    }
+
+    /// However much components of two classes overlap, one rearrangement takes those of one class, and their parts are
+    /// of that class.
+    #[test]
+    fn components_of_one_class_make_room_for_parts_of_that_class() {
+        let values: Vec<f64> = (0..120).map(|place| f64::from(place * 37 % 17)).collect();
+        let table = DenseRows::new(&values, 2);
+        let rows = TableRows { rows: &table, weights: None };
+        let source = rows.batches(Sharding::of(1, None)).expect("one batch");
+        let model: Model<f64> = specification(gaussian(2), dirichlet(1.0)).build(vec![0.0; 2]).expect("valid");
+        let local =
+            LocalOptions { sparsity: Sparsity::Limited(2), margin: None, bounds_memory: 0, keep: Keep::Summary };
+        let cancel = Cancel::default();
+        let executor = InProcess::new(&RowKind, &model, source.as_ref(), local, cancel.clone()).expect("one batch");
+        let all: Vec<u64> = (0..60).collect();
+        let (units, labels) = (rows.pick(&all).expect("rows"), (0..60).map(|row| row % 5).collect::<Vec<u32>>());
+        let (mut edits, classes) = (EditLog::default(), [Some(0), Some(1), Some(0), Some(1), None]);
+        let ids = edits.issue(5);
+        ids.iter().zip(classes).for_each(|(&id, class)| edits.set_class(id, class));
+        let step = LocalStep {
+            likelihood: model.likelihood.as_ref(),
+            ids: &ids,
+            assign: &FromLabels { labels: &labels },
+            keep: Keep::Summary,
+            cancel: &cancel,
+        };
+        let total = step.run(&units, None, &mut []).expect("sums").summary.into_dense();
+        let overlaps = (0..5).flat_map(|b| (0..b).map(move |a| ((a, b), 1.0))).collect();
+        let state = State { total, bound: 0.0, rows: Vec::new(), overlaps };
+        let generator = stream(5, Purpose::Rearrangements, 0);
+        let mut rearranging = Rearranging {
+            model: model.clone(),
+            executor,
+            units,
+            cancel: &cancel,
+            generator,
+            edits,
+            n_visits: 0,
+            pairs: 0,
+        };
+        let mut n_pairs = 0;
+        for _ in 0..200 {
+            let pool = rearranging.pool(&state);
+            let class = classes[pool[0]];
+            assert!(pool.iter().all(|&k| classes[k] == class), "{pool:?}");
+            n_pairs += usize::from(pool.len() == 2);
+            let own: Vec<u32> = (0..60).filter(|row| pool.contains(&(*row as usize % 5))).collect();
+            let mut sample = Sample::default();
+            sample.extend(&rearranging.units, &own);
+            let parts = rearranging.parts(&sample, &pool, 2, &state.total).expect("parts");
+            assert_eq!(rearranging.edits.classes(&parts.ids), [class; 2]);
+        }
+        assert!(n_pairs > 50, "{n_pairs}");
     }
 
     #[test]

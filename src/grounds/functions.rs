@@ -148,6 +148,8 @@ fn multiple(data: &Moments, column: usize, other: usize, about_zero: bool) -> Ro
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::{DenseRows, Needs, TableRows, moments};
+    use crate::parallel::Cancel;
 
     /// Whether a function of 40 whole numbers, three rows each, follows from them.
     fn follows(function: fn(usize) -> f64) -> bool {
@@ -163,6 +165,41 @@ mod tests {
         assert!(follows(|row| [2.0, 0.0, 3.0, 1.0][row % 40 / 10]));
         assert!(follows(|row| (1.0 + (row % 40) as f64).ln()));
         assert!(follows(|row| ((row % 40) as f64 - 15.0).powi(2)));
+    }
+
+    /// Wide groups of ages follow from narrow ones, from ages, and from another column; each group follows from one
+    /// column that stays, by the line of least squares, which passes through zero if the model does.
+    #[test]
+    fn functions_of_functions_follow_from_one_column_that_stays() {
+        let of_row = |row: u32| {
+            let age = f64::from(row * 37 % 80);
+            let wide = (age / 20.0).floor();
+            [wide, (age / 5.0).floor(), age, 20.0 * wide + (age + 3.0 * f64::from(row / 80)) % 20.0]
+        };
+        let orders = [[0, 1, 2, 3], [1, 0, 3, 2], [2, 3, 1, 0], [3, 1, 2, 0]];
+        for (order, about_zero) in orders.into_iter().flat_map(|order| [(order, false), (order, true)]) {
+            let sample: Vec<Vec<f64>> = (0..800).map(|row| order.map(|column| of_row(row)[column]).to_vec()).collect();
+            let values = sample.concat();
+            let table = DenseRows::new(&values, 4);
+            let rows = TableRows { rows: &table, weights: None };
+            let data = moments(&rows, Needs::Covariance, &Domain::Real.into(), false, &Cancel::default());
+            let data = data.expect("numbers");
+            let all = [Together { about_zero, columns: (0..4).collect(), with_cells: (0..4).collect() }];
+            let found = functions(&all, &data, &Coordinates::identity(4), &sample);
+            let follows: Vec<usize> = (0..4).filter(|&column| order[column] < 2).collect();
+            let mut columns: Vec<usize> = found.iter().map(|one| one.column).collect();
+            columns.sort_unstable();
+            assert_eq!(columns, follows, "{order:?}");
+            for one in &found {
+                let others: Vec<usize> = (0..4).filter(|&column| one.slopes[column] != 0.0).collect();
+                assert!(others.len() == 1 && !follows.contains(&others[0]), "{order:?} {others:?}");
+                let left = |row: &Vec<f64>| row[one.column] - one.intercept - one.slopes[others[0]] * row[others[0]];
+                let along: f64 = sample.iter().map(|row| left(row) * row[others[0]]).sum();
+                assert!(along.abs() < 1e-6, "{along}");
+                let sum: f64 = sample.iter().map(left).sum();
+                assert!(if about_zero { one.intercept == 0.0 } else { sum.abs() < 1e-8 }, "{sum}");
+            }
+        }
     }
 
     #[test]

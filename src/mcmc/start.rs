@@ -113,3 +113,64 @@ fn possible(arena: &mut Arena<'_>, forest: Vec<u32>, process: &ProcessState, can
         roots = opened;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::DenseRows;
+    use crate::mcmc::tests::cases::{finite, named, target};
+    use crate::parameters::{Value, table, vector};
+
+    /// The largest clusters are kept whole, and all others become one.
+    #[test]
+    fn the_largest_clusters_are_kept() {
+        let labels = [7, 5, 2, 5, 9, 5, 9, 3, 9, 5];
+        for most in [1, 2, 3, 5, 6] {
+            let found = at_most(&labels, most);
+            for (one, a) in labels.iter().zip(&found) {
+                for (other, b) in labels.iter().zip(&found) {
+                    // 5 has four rows, 9 three, and the others have one each.
+                    let rank = |label: u32| [5, 9].iter().position(|&large| large == label).unwrap_or(2);
+                    let both_small = most <= 3 && rank(*one).min(rank(*other)) >= most - 1;
+                    assert_eq!(a == b, one == other || both_small, "{most}: {one} {other}");
+                }
+            }
+        }
+    }
+
+    /// Where there are more trees than clusters may be, the least alike parts of all rows are kept apart: three groups
+    /// far from each other, of which one is a pair of groups.
+    #[test]
+    fn at_most_as_many_clusters_as_the_process_has() {
+        let centres = [[-20.0, 0.0], [20.0, 0.0], [0.0, 30.0], [5.0, 30.0]];
+        let noise = |row: i32, step: i32| f64::from(row * step % 11 - 5) / 5.0;
+        let gaussian = named(
+            "Gaussian",
+            [
+                ("mean", vector(vec![0.0; 2])),
+                ("mean_precision", Value::Number(1e-3)),
+                ("dof", Value::Number(50.0)),
+                ("scale", table(2, vec![20.0, 0.0, 0.0, 20.0])),
+            ],
+        );
+        let values = (0..40).flat_map(|row| {
+            let [x, y] = centres[row as usize % 4];
+            [x + noise(row, 7), y + noise(row, 5)]
+        });
+        let values: Vec<f64> = values.collect();
+        let rows = DenseRows::new(&values, 2);
+        for (n_components, start) in [(3, Start::Incremental), (3, Start::OnTop), (2, Start::Incremental)] {
+            let labels =
+                start.labels(&target(gaussian.clone(), finite(n_components, 1.0), &rows), 3, &Cancel::default());
+            let labels = labels.expect("a partition");
+            let pair = |row: usize| if row % 4 == 3 { 2 } else { row % 4 };
+            for (row, label) in labels.iter().enumerate() {
+                let same: Vec<usize> = (0..40).filter(|&other| labels[other] == *label).collect();
+                let together: Vec<usize> = (0..40).filter(|&other| pair(other) == pair(row)).collect();
+                assert!(together.iter().all(|other| same.contains(other)), "{n_components} {start:?} {labels:?}");
+            }
+            let distinct: std::collections::BTreeSet<_> = labels.iter().collect();
+            assert_eq!(distinct.len(), n_components as usize);
+        }
+    }
+}

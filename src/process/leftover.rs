@@ -72,7 +72,9 @@ mod tests {
     #[test]
     fn totals_have_their_moments() {
         for (index, (log_mass, sigma)) in
-            [(0.0_f64, 0.3), (2.0, 0.5), (1.0, 0.8), (-1.0, 0.05), (0.5, 1e-6)].into_iter().enumerate()
+            [(0.0_f64, 0.3), (2.0, 0.5), (1.0, 0.8), (-1.0, 0.05), (0.5, 1e-6), (13.0, 0.5), (12.0, 0.9)]
+                .into_iter()
+                .enumerate()
         {
             let measure = RandomMeasure { log_mass, discount: sigma };
             let mut generator = stream(9, Purpose::Draws, index as u64);

@@ -155,8 +155,8 @@ pub(super) mod tests {
         #[test]
         fn a_merge_changes_the_bound_as_allocations_say(
             mut counts in prop::collection::vec(prop_oneof![Just(0.0), 0.0_f64..2.0, 0.0_f64..1e5], 2..30),
-            concentration in prop_oneof![0.001_f64..50.0, Just(1e-200)],
-            discount in prop_oneof![Just(0.0), 0.0_f64..0.99],
+            concentration in prop_oneof![0.001_f64..50.0, Just(1e-200), Just(1e-299)],
+            discount in prop_oneof![Just(0.0), 0.0_f64..0.99, Just(1e-299)],
             tail in prop_oneof![Just(0.0), 0.0_f64..20.0],
             (a, b) in (any::<prop::sample::Index>(), any::<prop::sample::Index>()),
         ) {

@@ -416,6 +416,22 @@ def test_rows_of_a_repeated_table_weigh_what_their_copies_weigh(weight: float, s
     assert fit.objective == pytest.approx(once.objective, rel=1e-9)
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_rows_that_lack_values_hide_no_copies(seed: int) -> None:
+    """Whole ages alone are equal by chance; beside them are copies of rows that have a second value."""
+    rng = np.random.default_rng(seed)
+
+    def table(n: int) -> Array:
+        kinds = rng.integers(0, 2, size=n)
+        return np.column_stack([rng.normal(40.0 + 25.0 * kinds, 8.0).round(), rng.normal(3.0 * kinds)])
+
+    whole, ages = table(300)[rng.integers(0, 300, size=400)], table(400)
+    ages[:, 1] = np.nan
+    rows = rng.permutation(np.concatenate([whole, ages]))
+    fit = fitted(rows, missing="marginalize")
+    assert fit.search_rows == len(np.unique(whole, axis=0)) + len(np.unique(ages[:, 0]))
+
+
 def test_a_column_of_its_own_on_a_fine_lattice_is_copied_or_not() -> None:
     rng = np.random.default_rng(2)
     values = rng.normal(np.array([0.0, 9.0])[np.arange(600) % 2], 1.0).round(4)[:, None]

@@ -319,6 +319,20 @@ def test_coherence_is_that_of_the_formula(measure: str) -> None:
     np.testing.assert_allclose(found.coherence(counts, measure=measure, n=6), expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize("measure", ["npmi", "umass"])
+def test_coherence_of_words_in_all_documents_and_in_none(measure: str) -> None:
+    """Words of all documents go together as closely as words can, and words of no document are left out."""
+    found = fit(corpus(14, n=40), 3)
+    words = np.array(found.top_words(n=6))
+    docs = (np.random.default_rng(3).random((50, 25)) < 0.3).astype(float)
+    docs[:, words[:, 5]] = 0.0
+    docs[:, words[:, :2]] = 1.0
+    expected = [oracle.coherence(docs, topic, measure) for topic in words]
+    np.testing.assert_allclose(found.coherence(docs, measure=measure, n=6), expected, rtol=1e-12)
+    of_two = 1.0 if measure == "npmi" else np.log(51 / 50)
+    np.testing.assert_allclose(found.coherence(docs, measure=measure, n=2), of_two, rtol=1e-12)
+
+
 def test_top_words_are_the_most_probable() -> None:
     found = fit(corpus(15), 4)
     order = np.argsort(-found.topics, axis=1, kind="stable")[:, :5]
@@ -326,6 +340,36 @@ def test_top_words_are_the_most_probable() -> None:
     vocabulary = [f"word{number}" for number in range(25)]
     assert found.top_words(vocabulary, n=2)[0] == [vocabulary[number] for number in order[0, :2]]
     assert found.top_words(n=1000) == np.argsort(-found.topics, axis=1, kind="stable").tolist()
+
+
+@pytest.mark.parametrize("objective", ["map", "variational"])
+def test_weights_are_documents_where_the_concentration_is_estimated(objective: Any) -> None:
+    counts, weights, labels = corpus(8, n=20), 1 + np.arange(20) % 3, np.arange(20) % 3
+    words = sb.Words(warm_start=False, max_steps=400, step_tol=0.0)
+    algorithm = sb.Full(objective=objective, sparsity=None, max_passes=4, tol=0, units=words)
+    free = model(3, None)
+    weighted = fit(counts, 3, algorithm, model=free, init=labels, sample_weight=weights.astype(float))
+    repeated = fit(np.repeat(counts, weights, axis=0), 3, algorithm, model=free, init=np.repeat(labels, weights))
+    assert weighted.concentration == pytest.approx(repeated.concentration, rel=1e-9)
+    assert weighted.elbo == pytest.approx(repeated.elbo, rel=1e-9)
+    np.testing.assert_allclose(weighted.topics, repeated.topics, atol=1e-9)
+
+
+def test_topics_without_words_begin_as_documents() -> None:
+    counts = corpus(8, n=20)
+    found = fit(counts, 4, sb.Full(max_passes=0), init=np.arange(20) % 2)
+    for topic in found.topics[2:]:
+        # Its words have the frequencies of some document, apart from the pseudo-count of each.
+        assert max(np.corrcoef(topic, document)[0, 1] for document in counts) == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("init", ["random", "kmeans++"])
+def test_topics_that_begin_alike_are_told_apart(init: str) -> None:
+    """Three documents, each of them many times, make seeds equal; equal topics would stay equal in every pass."""
+    rng = np.random.default_rng(2)
+    counts = np.repeat(rng.poisson(2.0, size=(3, 12)).astype(float), 10, axis=0)
+    found = fit(counts, 6, sb.Full(sparsity=None, max_passes=3, tol=0), init=init, seed=1)
+    assert len(np.unique(found.topics, axis=0)) == 6
 
 
 def test_the_topics_of_separate_words_are_found() -> None:

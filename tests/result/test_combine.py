@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.cluster import hierarchy
@@ -98,6 +98,8 @@ def test_clear_clusters_stay_apart() -> None:
     np.testing.assert_array_equal(np.sort(clusters.groups), [0, 1, 2])
 
 
+# The overlap rises where two components that are joined overlap a third one.
+@example(12, 40, 5)
 @given(*SIZES)
 def test_levels_are_a_linkage_of_the_joins(seed: int, n: int, k: int) -> None:
     fit, X, masses = overlapping(seed, n, k)

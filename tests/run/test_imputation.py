@@ -1,10 +1,11 @@
 """`impute` and `sample_missing`: mathematics 6.2, and 7.1, number 8."""
 
+import functools
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy import sparse
+from scipy import sparse, stats
 
 import stickbreak as sb
 from cases import START, Case, component, fit_from, globals_of, make_case, passes
@@ -165,6 +166,37 @@ def correlated(seed: int) -> Array:
     rows = rng.standard_normal((80, 3)) @ np.array([[1.0, 0.6, -0.3], [0.0, 1.0, 0.4], [0.0, 0.0, 1.2]]) + [3, -1, 0]
     rows[::6, 1] = np.nan
     return rows
+
+
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        sb.Gaussian,
+        sb.DiagonalGaussian,
+        sb.SphericalGaussian,
+        functools.partial(sb.KnownCovarianceGaussian, covariance=[[1.0, 0.4, 0.2], [0.4, 2.0, 0.5], [0.2, 0.5, 1.0]]),
+        functools.partial(sb.StudentT, tail_dof=5.0),
+        functools.partial(sb.StudentT, covariance="diagonal", tail_dof=5.0),
+    ],
+)
+def test_missing_values_far_from_the_rows_follow_the_conditional_density(kind: Any, known: bool) -> None:
+    """With few rows, values that are there tell how wide a component is, so a far row is imputed from a wide one."""
+    rows = correlated(3)[:14]
+    model = sb.Mixture(kind(), process=sb.FiniteDirichlet(1))
+    fit = sb.fit(model, rows, sb.Full(tol=1e-3), missing="marginalize", progress=False)
+    given = {0: 40.0, 1: -35.0} if known else {0: 40.0}
+    row = np.full((1, 3), np.nan)
+    row[0, list(given)] = list(given.values())
+    absent, n = np.isnan(row[0]), 2_000
+    law = fit.conditional(given)
+    values, variances = fit.impute(row, return_variance=True)
+    np.testing.assert_allclose(values[0, absent], law.mean, rtol=1e-6)
+    np.testing.assert_allclose(variances[0, absent], np.diag(law.covariance), rtol=1e-6)
+    drawn = fit.sample_missing(np.repeat(row, n, axis=0), seed=1)[:, absent]
+    # One of a million seeds has a smaller probability.
+    for found, expected in zip(drawn.T, law.sample(n, seed=2).T, strict=True):
+        assert stats.ks_2samp(found, expected).pvalue > 1e-6
 
 
 # Two of three values are missing, one, and the first and the last.

@@ -277,6 +277,108 @@ proptest! {
     }
 }
 
+/// A document whose words may have all topics, in float64.
+struct Plain {
+    /// The words' counts, and their weights in the topics.
+    words: Vec<(f64, Vec<f64>)>,
+    /// Pseudo-counts and log factors of the topics.
+    topics: Vec<(f64, f64)>,
+}
+
+impl Plain {
+    /// The counts after one step from these, and the document's part of the bound with them (mathematics 11.3).
+    fn step(&self, counts: &[f64]) -> (Vec<f64>, f64) {
+        let logs: Vec<f64> = counts.iter().zip(&self.topics).map(|(n, (a, log))| digamma(n + a) + log).collect();
+        let (mut next, mut bound) = (vec![0.0; logs.len()], 0.0);
+        for (count, weights) in &self.words {
+            let terms: Vec<f64> = weights.iter().zip(&logs).map(|(weight, log)| weight * log.exp()).collect();
+            let sum: f64 = terms.iter().sum();
+            bound += count * sum.ln();
+            next.iter_mut().zip(terms).for_each(|(n, term)| *n += count * term / sum);
+        }
+        for ((n, log), (a, log_factor)) in next.iter().zip(&logs).zip(&self.topics).filter(|((n, _), _)| **n > 0.0) {
+            bound += ln_gamma(a + n) - ln_gamma(*a) - n * (log - log_factor);
+        }
+        (next, bound)
+    }
+
+    /// The counts after so many restarts and a last step, how many were accepted, and the smallest difference that
+    /// decided one, nats.
+    fn restarted(&self, counts: &[f64], restarts: usize) -> (Vec<f64>, usize, f64) {
+        let (mut kept, mut bound) = self.step(counts);
+        let (mut tried, mut accepted, mut closest) = (0.5, 0, f64::INFINITY);
+        for _ in 0..restarts {
+            let left = kept.iter().copied().enumerate().filter(|(_, n)| *n > tried);
+            let smallest = left.min_by(|a, b| a.1.total_cmp(&b.1));
+            let Some((topic, n)) = smallest.filter(|(_, n)| *n < 50.0) else { break };
+            if kept.iter().filter(|n| **n > 1e-9).count() < 2 {
+                break;
+            }
+            let mut without = kept.clone();
+            without[topic] = 0.0;
+            let (after, proposed) = self.step(&self.step(&without).0);
+            closest = closest.min((proposed - bound).abs());
+            if proposed > bound {
+                (kept, bound, accepted) = (after, proposed, accepted + 1);
+            }
+            tried = n;
+        }
+        (self.step(&kept).0, accepted, closest)
+    }
+}
+
+/// Every restart is judged against the best state so far, not against that before all of them.
+#[test]
+fn restarts_are_those_of_the_formulas() {
+    use rand::RngExt;
+    let (k, n_words, restarts) = (7_usize, 12_usize, 6);
+    let (mut several, mut checked) = (0, 0);
+    for seed in 0..400 {
+        let mut generator = crate::rng::stream(seed, crate::rng::Purpose::Draws, 0);
+        let sums = (0..k * n_words).map(|_| (40.0 * generator.random::<f64>() - 15.0).max(0.0)).collect();
+        let counts: Vec<f64> = (0..n_words).map(|_| f64::from(generator.random_range(1_u8..6))).collect();
+        let (concentration, word_concentration) =
+            (generator.random_range(0.05..2.0), generator.random_range(0.05..1.0));
+        let objective = Objective::Variational;
+        let problem = Problem { documents: Vec::new(), sums, n_words, concentration, word_concentration, objective };
+        let (table, first) = (&problem.table(), &FirstTopics::default());
+        let options = DocumentOptions { max_steps: 1 + seed as usize % 3, tolerance: 0.0, warm: false, restarts };
+        let prior = &vec![concentration / k as f64; k];
+        let log_factors = &table.factors().iter().map(|factor| factor.ln()).collect::<Vec<_>>();
+        let shared = Visiting { table, prior, log_factors, width: k, options, first };
+        let words: Vec<u32> = (0..n_words as u32).collect();
+        let document = Document { words: &words, counts: &counts, start: None };
+        let mut space = DocumentSpace::default();
+        space.settle(shared, document);
+        let row = |word: u32| table.rows()[word as usize * table.stride()..][..k].iter();
+        let plain = Plain {
+            words: words
+                .iter()
+                .zip(&counts)
+                .map(|(&word, &n)| (n, row(word).map(|&x| f64::from(x)).collect()))
+                .collect(),
+            topics: prior.iter().copied().zip(log_factors.iter().copied()).collect(),
+        };
+        let of_topics = |space: &DocumentSpace| {
+            let mut all = vec![0.0; k];
+            let pairs = space.source.topics.iter().zip(&*space.source.counts);
+            pairs.for_each(|(&topic, &count)| all[topic as usize] = f64::from(count));
+            all
+        };
+        let (expected, accepted, closest) = plain.restarted(&of_topics(&space), restarts);
+        let found = space.restart(shared, document);
+        // In float32 a closer decision may fall otherwise.
+        if closest > 0.01 {
+            assert_eq!(found.accepted, accepted, "{seed}");
+            for (a, b) in of_topics(&space).iter().zip(&expected) {
+                assert!((a - b).abs() < 1e-3 * (1.0 + b), "{seed}: {a} {b}");
+            }
+            (several, checked) = (several + usize::from(accepted > 1), checked + 1);
+        }
+    }
+    assert!(several > 20 && checked > 200, "{several} {checked}");
+}
+
 /// Stored counts follow the edits of the list of topics.
 #[test]
 fn counts_follow_edits() {
