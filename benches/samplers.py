@@ -19,7 +19,7 @@ from common.head import print_head
 
 SAMPLERS = {
     "gibbs": sb.CollapsedGibbs(),
-    "split-merge, restricted": sb.SplitMerge(),
+    "split-merge, restricted": sb.SplitMerge(proposal="restricted"),
     "split-merge, sequential": sb.SplitMerge(proposal="sequential"),
 }
 

@@ -112,9 +112,9 @@ fn conditional_sweeps(criterion: &mut Criterion) {
             [("blocked", Box::new(BlockedGibbs::new(&truncated).expect("valid"))), ("slice", Box::new(Slice))];
         for (name, mut sampler) in samplers {
             let start = Start::Labels(&data.labels);
-            let setup = Setup { grounds: &grounds, rows: &rows, start, seed: 1, cancel: &cancel };
+            let setup = Setup { grounds: &grounds, rows: &rows, starts: &[start], seed: 1, cancel: &cancel };
             let chains = sampler.chains(setup).expect("supported");
-            let mut chain = chains.start().expect("allowed");
+            let mut chain = chains.start(0).expect("allowed");
             let (mut generator, mut sweep) = (stream(1, Purpose::Sweeps, 0), 0);
             let id = BenchmarkId::new(name, format!("n={n}/D={d}/K={k}"));
             group.bench_function(id, |bencher| {

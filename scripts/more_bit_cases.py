@@ -129,7 +129,7 @@ PARTITIONS: dict[str, Any] = {
 SAMPLERS: dict[str, Any] = {
     "CollapsedGibbs": sb.CollapsedGibbs(),
     "CollapsedGibbs subset": sb.CollapsedGibbs(subset=20),
-    "SplitMerge": sb.SplitMerge(),
+    "SplitMerge": sb.SplitMerge(proposal="restricted"),
     "SplitMerge sequential": sb.SplitMerge(proposal="sequential", scans=1),
     "TreeGuided": sb.TreeGuided(global_moves=4, depth=2),
     "TreeGuided fresh": sb.TreeGuided(global_moves=4, trees="fresh", evenness="max/n", local="guided"),

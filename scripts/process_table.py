@@ -40,7 +40,7 @@ PROCESSES: dict[str, Any] = {
 }
 SAMPLERS = {
     "`CollapsedGibbs`": sb.CollapsedGibbs(),
-    '`SplitMerge(proposal="restricted")`': sb.SplitMerge(),
+    '`SplitMerge(proposal="restricted")`': sb.SplitMerge(proposal="restricted"),
     '`SplitMerge(proposal="sequential")`': sb.SplitMerge(proposal="sequential"),
     "`TreeGuided`": sb.TreeGuided(),
     "`BlockedGibbs`": sb.BlockedGibbs(truncation=20),

@@ -64,7 +64,7 @@ def samplers(n: int) -> dict[str, sb.CollapsedGibbs | sb.SplitMerge | sb.TreeGui
     return {
         "gibbs": sb.CollapsedGibbs(),
         "gibbs, subset": sb.CollapsedGibbs(subset=n // 10),
-        "split-merge": sb.SplitMerge(),
+        "split-merge": sb.SplitMerge(proposal="restricted"),
         "split-merge, subset": sb.SplitMerge(subset=n // 10),
         "tree-guided, published": sb.TreeGuided(exact=False),
         "tree-guided, exact": sb.TreeGuided(),

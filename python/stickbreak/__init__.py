@@ -69,10 +69,11 @@ from stickbreak.result.combining import Clusters, Join
 from stickbreak.result.comparing import compare
 from stickbreak.result.densities import Density
 from stickbreak.result.diagnosing import RunLength
-from stickbreak.result.draws import Draw
+from stickbreak.result.draws import ChainsStopped, Draw
 from stickbreak.result.fit import Fit
 from stickbreak.result.hierarchy import Hierarchy
 from stickbreak.result.history import MoveReport, Record, RunnerUp, StopReason
+from stickbreak.result.joining import concat
 from stickbreak.result.labelling import LabelShare, label_shares
 from stickbreak.result.loading import load
 from stickbreak.result.mixing import DensityBand
@@ -92,6 +93,7 @@ from stickbreak.run.samplers import BlockedGibbs, CollapsedGibbs, Slice, SplitMe
 from stickbreak.run.sampling import sample
 from stickbreak.run.stability import Stability, stability
 from stickbreak.run.units import KdTree, Words
+from stickbreak.run.until import Until
 from stickbreak.run.validating import cross_validate
 
 __all__ = [
@@ -103,6 +105,7 @@ __all__ = [
     "Birth",
     "BlockedGibbs",
     "Categorical",
+    "ChainsStopped",
     "Checkpoint",
     "CheckpointError",
     "Clusters",
@@ -171,11 +174,13 @@ __all__ = [
     "TreeGuided",
     "TruncationWarning",
     "UnseenWordsWarning",
+    "Until",
     "Words",
     "ZeroMeanGaussian",
     "__version__",
     "columns_for",
     "compare",
+    "concat",
     "cross_validate",
     "fit",
     "force_instructions",

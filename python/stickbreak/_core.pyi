@@ -5,7 +5,7 @@ weights are float64 (n,).
 A specification travels as a pair (name, parameters); a parameter that is None follows the data.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -91,9 +91,10 @@ def sample(
     likelihood: Specification,
     process: Specification,
     plan: ChainPlan,
-    init: str | NDArray[np.int64],
+    init: Sequence[str | int | NDArray[np.int64]],
     partitions: NDArray[np.int32],
     observer: Observer,
+    known: SampledModel | None = None,
 ) -> tuple[dict[str, Any], SampledModel]: ...
 
 @final

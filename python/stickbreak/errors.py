@@ -124,7 +124,7 @@ class NumericalError(StickbreakError):
 
 
 class Advice(_Message, UserWarning):
-    """A probable mistake about a fit, and what to try. `Fit.advice` returns all advice.
+    """A probable mistake about a fit or a trace, and what to try. Their methods `advice` return all of it.
 
     Advice of the classes `ConvergenceWarning`, `SparsityWarning` and `SupportWarning` is also given as a warning at the
     end of the fit.
@@ -136,7 +136,8 @@ class Advice(_Message, UserWarning):
     kind : str
         Its name: "support", "passes", "starts", "disagreement", "few_rows", "one_component", "whole_numbers",
         "nearly_constant", "flags", "copies", "duplicates", "weights", "residual_columns", "skewed", "outliers",
-        "copied_columns", "row_numbers", "sparsity", or "truncation" of a sampler.
+        "copied_columns", "row_numbers", "sparsity"; of a trace "truncation", "stuck", "rhat", "ess", "still" or
+        "stopped".
     suggestions : tuple of str
         What to try, the best first.
 
@@ -168,7 +169,7 @@ class Advice(_Message, UserWarning):
 
 
 class ConvergenceWarning(Advice):
-    """A fit has made all the passes that its algorithm allows without converging.
+    """A fit has not converged after all its passes, or the chains of `sample` disagree, never moved, or are too short.
 
     `Stochastic`, and algorithms with ``tol=0``, make a fixed number of passes and never warn.
 

@@ -40,7 +40,7 @@ _INNER = {
         "RunLength",
         "RunnerUp",
     ),
-    *("SimilarityBlock", "Stability", "StopReason", "TopicFit", "Trace"),
+    *("SimilarityBlock", "Stability", "StopReason", "ChainsStopped", "TopicFit", "Trace"),
 }
 # What returns nan where there is nothing to compute a number from, such as the bound before all rows were seen.
 _NAN = {

@@ -14,7 +14,7 @@ const ROWS_PER_VALUE: f64 = 4.0;
 /// With more columns, rows hardly meet by chance, and pairs of columns are not compared.
 const WIDE: usize = 32;
 
-/// Values are a smooth function of their order if neighbours differ by at most this part of what values in any order do.
+/// Values are a smooth function of their order if neighbours differ by at most this part of what they do in any order.
 const SMOOTH: f64 = 0.2;
 /// Fewer values may be in such an order by chance.
 const LEAST_SMOOTH: usize = 20;

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::events::{Event, Observer, Sweep};
 use crate::identity::Identity;
 use crate::mcmc::samplers::{Chain, Chains};
-use crate::mcmc::{Attempts, Info};
+use crate::mcmc::{Attempts, Info, effective_sample_size, split_r_hat};
 use crate::parallel::{Cancel, for_each, n_threads};
 use crate::rng::{Purpose, key, stream};
 
@@ -28,6 +28,53 @@ pub struct ChainPlan {
     pub seed: u64,
     /// Time limit; no sweep begins after it.
     pub limit: Option<Duration>,
+    /// When draws are enough.
+    pub until: Option<Until>,
+}
+
+/// Draws are enough if every quantity has this many effective draws and an R-hat of at most this. Both are asked at
+/// fixed numbers of draws of each chain, so that where chains end does not depend on time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Until {
+    /// Effective draws, over all chains.
+    pub ess: f64,
+    /// R-hat.
+    pub r_hat: f64,
+}
+
+/// The number of draws of a chain that are asked first, and by how much each further number is larger.
+const FIRST_ASKED: usize = 100;
+const GROWTH: f64 = 1.2;
+
+/// Why chains ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChainEnd {
+    /// They have all draws.
+    Draws,
+    /// [`ChainPlan::until`] is met.
+    Until,
+    /// The time limit.
+    Limit,
+    /// The user.
+    Interrupted,
+    /// An observer.
+    Callback,
+    /// An error.
+    Failed,
+}
+
+impl ChainEnd {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Draws => "draws",
+            Self::Until => "until",
+            Self::Limit => "max_seconds",
+            Self::Interrupted => "interrupted",
+            Self::Callback => "callback",
+            Self::Failed => "error",
+        }
+    }
 }
 
 impl ChainPlan {
@@ -57,7 +104,7 @@ pub struct ChainDraws {
 
 /// A chain as stored in a checkpoint.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct SavedChain {
+pub struct SavedChain {
     /// The current state, as [`Chain::save`] writes it.
     pub state: Vec<u8>,
     /// Number of complete sweeps.
@@ -126,12 +173,13 @@ impl<'a> Sampling<'a> {
     ) -> Result<Sampled> {
         let n_kept = self.n_kept();
         self.chains.check_room(self.plan.chains, self.plan.chains.min(n_threads()))?;
-        let begin = |_| {
-            let state = self.chains.start()?;
+        let begin = |chain| {
+            let state = self.chains.start(chain).map_err(|error| of_chain(error, chain, self.plan.chains))?;
             Ok(ChainStart { state, sweep: 0, draws: ChainDraws::default(), labels: Vec::new() })
         };
         let starts = resumed.map_or_else(|| (0..self.plan.chains).map(begin).collect::<Result<_>>(), Ok)?;
         let most = AtomicUsize::new(self.plan.draws);
+        let asked = AtomicUsize::new(self.plan.until.map_or(usize::MAX, |_| FIRST_ASKED));
         let rooms = partitions.chunks_mut((self.plan.draws * n_kept).max(1)).zip(starts).enumerate();
         let chain = |(chain, (room, start)): (usize, (_, ChainStart<'a>))| {
             let room: &mut [i32] = room;
@@ -142,6 +190,7 @@ impl<'a> Sampling<'a> {
                 chain,
                 cancel,
                 most: &most,
+                asked: &asked,
                 state,
                 sweep,
                 draws,
@@ -153,16 +202,42 @@ impl<'a> Sampling<'a> {
         };
         let mut chains: Vec<ChainRun<'_>> = rooms.map(chain).collect();
         self.offer_checkpoint(&chains, observer, false)?;
-        // Chains take turns, so that chains that share a thread have about equally many draws at any time.
-        while chains.iter().any(ChainRun::goes_on) {
-            for_each(chains.iter_mut().collect(), ChainRun::take_turn);
-            if self.is_late() || cancel.check().is_err() || chains.iter().any(|chain| chain.outcome.is_err()) {
+        let (mut is_enough, mut is_cut) = (false, false);
+        while !is_enough {
+            let n_asked = asked.load(Ordering::Relaxed);
+            let has_asked = |chain: &ChainRun<'_>| chain.outcome.is_ok() && chain.draws.log_joint.len() >= n_asked;
+            if chains.iter().all(has_asked) {
+                is_enough = self.plan.until.is_some_and(|until| until.is_met(&chains, n_asked));
+                asked.store((n_asked as f64 * GROWTH).ceil() as usize, Ordering::Relaxed);
+                continue;
+            }
+            if is_cut || !chains.iter().any(ChainRun::goes_on) {
                 break;
             }
-            self.offer_checkpoint(&chains, observer, false)?;
+            // Chains take turns, so that chains that share a thread have about equally many draws at any time.
+            for_each(chains.iter_mut().collect(), ChainRun::take_turn);
+            is_cut = self.is_late() || cancel.check().is_err() || chains.iter().any(|chain| chain.outcome.is_err());
+            if !is_cut {
+                self.offer_checkpoint(&chains, observer, false)?;
+            }
         }
         self.offer_checkpoint(&chains, observer, true)?;
-        self.finish(chains, cancel)
+        let n_draws = chains.iter().map(|chain| chain.draws.log_joint.len()).min().unwrap_or(0);
+        let has_failed = |chain: &ChainRun<'_>| !matches!(chain.outcome, Ok(()) | Err(Error::Cancelled));
+        let ended = match () {
+            () if chains.iter().any(has_failed) => ChainEnd::Failed,
+            () if cancel.check().is_err() => ChainEnd::Interrupted,
+            () if n_draws >= self.plan.draws => ChainEnd::Draws,
+            () if is_enough => ChainEnd::Until,
+            () if self.is_late() => ChainEnd::Limit,
+            () => ChainEnd::Callback,
+        };
+        let states = if chains.iter().all(|chain| chain.outcome.is_ok()) {
+            chains.iter().map(|chain| chain.beyond(n_draws)).collect::<Result<_>>()?
+        } else {
+            Vec::new()
+        };
+        self.finish(chains, ended, states, cancel)
     }
 
     fn is_late(&self) -> bool {
@@ -180,7 +255,13 @@ impl<'a> Sampling<'a> {
         Ok(())
     }
 
-    fn finish(&self, chains: Vec<ChainRun<'_>>, cancel: &Cancel) -> Result<Sampled> {
+    fn finish(
+        &self,
+        chains: Vec<ChainRun<'_>>,
+        ended: ChainEnd,
+        states: Vec<SavedChain>,
+        cancel: &Cancel,
+    ) -> Result<Sampled> {
         let (mut draws, mut error) = (Vec::with_capacity(chains.len()), None);
         for chain in chains {
             draws.push(chain.draws);
@@ -193,8 +274,18 @@ impl<'a> Sampling<'a> {
                 Err(Error::invalid("max_seconds", found, "enough for the warm-up and the first draw"))
             }
             (Some(0), None) => Err(Error::Cancelled),
-            (_, error) => Ok(Sampled { draws, error }),
+            (_, error) => Ok(Sampled { draws, error, ended, states }),
         }
+    }
+}
+
+/// An error of the start of one chain of several.
+fn of_chain(error: Error, chain: usize, chains: usize) -> Error {
+    match error {
+        Error::InvalidArgument { argument, found, allowed, .. } if argument == "init" && chains > 1 => {
+            Error::invalid(&argument, format!("for chain {chain} {found}"), allowed)
+        }
+        other => other,
     }
 }
 
@@ -205,6 +296,41 @@ pub struct Sampled {
     pub draws: Vec<ChainDraws>,
     /// What ended the chains.
     pub error: Option<Error>,
+    /// Why they ended.
+    pub ended: ChainEnd,
+    /// Where each chain is, with the draws that it has beyond those that all have; empty if one stopped within a sweep.
+    pub states: Vec<SavedChain>,
+}
+
+impl Until {
+    /// Whether the first draws of all chains are enough.
+    fn is_met(&self, chains: &[ChainRun<'_>], n_draws: usize) -> bool {
+        let all = |of: &dyn Fn(&ChainDraws) -> Vec<f64>| -> Vec<f64> {
+            chains.iter().flat_map(|chain| of(&chain.draws)).collect()
+        };
+        let largest = |draws: &ChainDraws| {
+            let mut rest = &draws.sizes[..];
+            let sizes = draws.n_clusters[..n_draws].iter().map(|&n_clusters| {
+                let own = rest.split_off(..n_clusters as usize).unwrap_or_default();
+                own.iter().max().copied().unwrap_or(0).into()
+            });
+            sizes.collect::<Vec<f64>>()
+        };
+        let n_traced = chains.first().map_or(0, |chain| chain.draws.traced.len() / chain.draws.log_joint.len().max(1));
+        let mut quantities = vec![
+            all(&|draws| draws.log_joint[..n_draws].to_vec()),
+            all(&|draws| draws.n_clusters[..n_draws].iter().map(|&n| n.into()).collect()),
+            all(&largest),
+        ];
+        quantities.extend((0..n_traced).map(|place| {
+            all(&|draws| draws.traced.iter().skip(place).step_by(n_traced).take(n_draws).copied().collect())
+        }));
+        quantities.iter().all(|values| {
+            let ess = effective_sample_size(values, chains.len());
+            // A quantity that never moves has no effective draws, and needs none.
+            split_r_hat(values, chains.len()) <= self.r_hat && (ess.is_nan() || ess >= self.ess)
+        })
+    }
 }
 
 /// How long a chain runs before other chains have their turn.
@@ -217,6 +343,8 @@ struct ChainRun<'a> {
     cancel: &'a Cancel,
     /// Number of draws after which all chains end.
     most: &'a AtomicUsize,
+    /// Number of draws at which all chains wait until it is known whether these are enough.
+    asked: &'a AtomicUsize,
     state: Box<dyn Chain + 'a>,
     /// Number of complete sweeps.
     sweep: usize,
@@ -231,7 +359,25 @@ struct ChainRun<'a> {
 
 impl ChainRun<'_> {
     fn goes_on(&self) -> bool {
-        self.outcome.is_ok() && self.draws.log_joint.len() < self.most.load(Ordering::Relaxed)
+        let most = self.most.load(Ordering::Relaxed).min(self.asked.load(Ordering::Relaxed));
+        self.outcome.is_ok() && self.draws.log_joint.len() < most
+    }
+
+    /// Its state, with the draws beyond the first ones.
+    fn beyond(&self, n_draws: usize) -> Result<SavedChain> {
+        let draws = &self.draws;
+        let n_traced = draws.traced.len() / draws.log_joint.len().max(1);
+        let n_sizes: usize = draws.n_clusters[..n_draws].iter().map(|&n| n as usize).sum();
+        let n_kept = self.sampling.n_kept();
+        let own = ChainDraws {
+            log_joint: draws.log_joint[n_draws..].to_vec(),
+            n_clusters: draws.n_clusters[n_draws..].to_vec(),
+            sizes: draws.sizes[n_sizes..].to_vec(),
+            traced: draws.traced[n_draws * n_traced..].to_vec(),
+            ..ChainDraws::default()
+        };
+        let labels = self.room[n_draws * n_kept..draws.log_joint.len() * n_kept].to_vec();
+        Ok(SavedChain { state: self.state.save()?, sweep: self.sweep, draws: own, labels })
     }
 
     fn saved(&self) -> Result<SavedChain> {

@@ -16,7 +16,7 @@ pub fn identity(
     grounds: &Grounds,
 ) -> Identity {
     let print = |numbers: &[u32]| hash::fingerprint(0, numbers.iter().map(|&number| u64::from(number)));
-    let labels = print(chains.labels());
+    let labels = hash::fingerprint(0, chains.starts().iter().map(u64::from));
     let specification = &grounds.specification;
     let pairs = [
         ("sampler", sampler.to_owned()),
@@ -31,6 +31,18 @@ pub fn identity(
         ("seed", plan.seed.to_string()),
     ];
     Identity(pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+}
+
+/// Where chains are after `n_draws` draws, for a run that goes on from there; see [`Sampled::states`](super::Sampled).
+///
+/// # Errors
+/// [`Error::Format`].
+pub fn write(states: &[SavedChain], n_draws: usize, identity: &Identity, plan: ChainPlan) -> Result<Vec<u8>> {
+    let mut identity = identity.clone();
+    // Draws are counted from here.
+    let warmup = (plan.warmup + n_draws * plan.thin).to_string();
+    identity.0.iter_mut().filter(|(name, _)| name == "warmup").for_each(|(_, value)| value.clone_from(&warmup));
+    postcard::to_stdvec(&(&identity, states)).map_err(|error| Error::Format { message: error.to_string() })
 }
 
 /// Reads the chains, if they belong to this run.

@@ -5,11 +5,10 @@ use std::fmt::Debug;
 
 use crate::error::{Error, Result};
 use crate::likelihood;
-use crate::mcmc::clusters::n_distinct;
 use crate::mcmc::learned_base::traced;
 use crate::mcmc::samplers::{Chain, Chains, Setup, is_sound};
 use crate::mcmc::tree_guided::is_forest;
-use crate::mcmc::{ChainState, Info, Sampler, Target, Turn};
+use crate::mcmc::{ChainState, Info, Sampler, StartLabels, Target, Turn};
 use crate::model::{Named, Specification};
 use crate::parallel::Cancel;
 use crate::process::Hyperparameters;
@@ -61,11 +60,11 @@ impl<S: Collapsed> Sampler for S {
     }
 
     fn chains<'a>(&'a mut self, setup: Setup<'a>) -> Result<Box<dyn Chains + 'a>> {
-        let Setup { grounds, rows, start, seed, cancel } = setup;
+        let Setup { grounds, rows, starts, seed, cancel } = setup;
         let target = grounds.target(rows)?;
-        let labels = start.labels(&target, seed, cancel)?;
+        let starts = StartLabels::new(starts, seed, |start, seed| start.labels(&target, seed, cancel))?;
         self.prepare(&target, seed, cancel)?;
-        Ok(Box::new(CollapsedChains { target, sampler: self, labels }))
+        Ok(Box::new(CollapsedChains { target, sampler: self, starts }))
     }
 }
 
@@ -76,8 +75,8 @@ pub struct CollapsedChains<'a> {
     pub target: Target,
     /// The sampler, prepared for it.
     pub sampler: &'a dyn Collapsed,
-    /// The labels with which chains start, one per row.
-    pub labels: Vec<u32>,
+    /// The labels with which chains start.
+    pub starts: StartLabels,
 }
 
 impl CollapsedChains<'_> {
@@ -100,12 +99,12 @@ impl Chains for CollapsedChains<'_> {
         self.target.process.as_ref()
     }
 
-    fn labels(&self) -> &[u32] {
-        &self.labels
+    fn starts(&self) -> &StartLabels {
+        &self.starts
     }
 
     fn check_room(&self, n_chains: usize, at_once: usize) -> Result<()> {
-        let clusters = n_distinct(&self.labels);
+        let clusters = self.starts.most_clusters();
         let of_one = self.target.empty.len() + self.target.lane_len;
         check_room(of_one.saturating_mul(clusters).saturating_mul(n_chains), |size| {
             let found = format!("a start of {clusters} clusters, whose statistics in {n_chains} chains take {size}");
@@ -114,8 +113,8 @@ impl Chains for CollapsedChains<'_> {
         self.sampler.check_room(&self.target, at_once)
     }
 
-    fn start(&self) -> Result<Box<dyn Chain + '_>> {
-        Ok(Box::new(self.chain(ChainState::new(&self.target, &self.labels)?)))
+    fn start(&self, chain: usize) -> Result<Box<dyn Chain + '_>> {
+        Ok(Box::new(self.chain(ChainState::new(&self.target, self.starts.of(chain))?)))
     }
 
     fn restore(&self, bytes: &[u8]) -> Option<Box<dyn Chain + '_>> {

@@ -3,23 +3,33 @@
 
 use crate::special::normal_quantile;
 
+/// Values that differ by less than this part of the largest one are equal: sums in another order have other last bits.
+const EQUAL: f64 = 1e-12;
+
 /// The bulk effective sample size of draws of several chains, (chains, draws). NaN for constant or non-finite draws,
 /// and for fewer than four draws per chain.
 pub fn effective_sample_size(draws: &[f64], chains: usize) -> f64 {
-    let halves = halves(draws, chains);
-    if !is_informative(&halves) {
+    let halves = halves(&rounded(draws), chains);
+    if !are_known(&halves) || are_constant(&halves) {
         return f64::NAN;
     }
     let scaled = rank_normalised(&halves);
     geyer(&scaled)
 }
 
-/// R-hat of draws of several chains, (chains, draws): the larger of the values for ranks and for folded ranks. NaN as
-/// for [`effective_sample_size`].
+/// R-hat of draws of several chains, (chains, draws): the larger of the values for ranks and for folded ranks. 1 for
+/// draws that are all equal, infinite for chains that stay at different values, NaN for non-finite draws and for fewer
+/// than four draws per chain.
 pub fn split_r_hat(draws: &[f64], chains: usize) -> f64 {
-    let halves = halves(draws, chains);
-    if !is_informative(&halves) {
+    let halves = halves(&rounded(draws), chains);
+    if !are_known(&halves) {
         return f64::NAN;
+    }
+    if are_constant(&halves) {
+        return 1.0;
+    }
+    if halves.iter().all(|half| are_constant(std::slice::from_ref(half))) {
+        return f64::INFINITY;
     }
     let mut sorted: Vec<f64> = halves.concat();
     sorted.sort_by(f64::total_cmp);
@@ -28,7 +38,7 @@ pub fn split_r_hat(draws: &[f64], chains: usize) -> f64 {
     let folded: Vec<Vec<f64>> =
         halves.iter().map(|half| half.iter().map(|value| (value - median).abs()).collect()).collect();
     let of_ranks = r_hat(&rank_normalised(&halves));
-    if is_informative(&folded) { of_ranks.max(r_hat(&rank_normalised(&folded))) } else { of_ranks }
+    if are_constant(&folded) { of_ranks } else { of_ranks.max(r_hat(&rank_normalised(&folded))) }
 }
 
 /// The autocorrelations of each chain at the lags from 0 to `max_lag`, (chains, lags), from draws, (chains, draws). NaN
@@ -53,12 +63,27 @@ fn halves(draws: &[f64], chains: usize) -> Vec<Vec<f64>> {
     draws.chunks_exact(length.max(1)).flat_map(cut).collect()
 }
 
-fn is_informative(halves: &[Vec<f64>]) -> bool {
-    let mut all = halves.iter().flatten();
-    let Some(&first) = all.next() else { return false };
-    halves[0].len() >= 2
-        && halves.iter().flatten().all(|value| value.is_finite())
-        && all.any(|&value| (value - first).abs() > 1e-15)
+/// Whether there are enough draws, all finite.
+fn are_known(halves: &[Vec<f64>]) -> bool {
+    halves.first().is_some_and(|half| half.len() >= 2) && halves.iter().flatten().all(|value| value.is_finite())
+}
+
+fn are_constant(halves: &[Vec<f64>]) -> bool {
+    halves.iter().flatten().all(|value| *value == halves[0][0])
+}
+
+/// The draws, of which those that are next to each other but for rounding are equal.
+fn rounded(draws: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..draws.len()).collect();
+    order.sort_by(|&a, &b| draws[a].total_cmp(&draws[b]));
+    let largest = draws.iter().fold(0.0_f64, |largest, value| largest.max(value.abs()));
+    let mut found = draws.to_vec();
+    for pair in order.windows(2) {
+        if draws[pair[1]] - draws[pair[0]] <= EQUAL * largest {
+            found[pair[1]] = found[pair[0]];
+        }
+    }
+    found
 }
 
 /// Normal scores of the ranks of all values pooled; tied values share their mean rank.
@@ -203,8 +228,21 @@ mod tests {
     }
 
     #[test]
+    fn chains_that_stay_at_one_value_agree_and_at_two_do_not() {
+        // Sums in other orders.
+        let (one, other) = (0.1 + 0.2 + 0.3, 0.3 + 0.2 + 0.1);
+        let draws = [vec![one; 20], vec![other; 20]].concat();
+        assert_ne!(one, other);
+        for draws in [vec![2.0; 40], vec![0.0; 40], draws] {
+            assert!(split_r_hat(&draws, 2) == 1.0 && effective_sample_size(&draws, 2).is_nan());
+        }
+        let apart = [vec![1.0; 20], vec![2.0; 20]].concat();
+        assert_eq!(split_r_hat(&apart, 2), f64::INFINITY);
+    }
+
+    #[test]
     fn what_says_nothing_is_nan() {
-        for draws in [vec![], vec![2.0; 40], vec![1.0, 2.0], vec![f64::NAN; 40]] {
+        for draws in [vec![], vec![1.0, 2.0], vec![f64::NAN; 40]] {
             assert!(effective_sample_size(&draws, 2).is_nan() && split_r_hat(&draws, 2).is_nan());
         }
     }

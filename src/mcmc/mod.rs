@@ -28,7 +28,7 @@ mod target;
 mod tree_guided;
 mod trees;
 
-pub use chain::{ChainDraws, ChainPlan, ChainStart, Sampled, Sampling};
+pub use chain::{ChainDraws, ChainEnd, ChainPlan, ChainStart, Sampled, Sampling, Until};
 pub use clusters::{ChainState, Clusters};
 pub use collapsed::{Collapsed, CollapsedChains};
 pub use components::{Band, Mixtures, band};
@@ -42,7 +42,7 @@ pub use registry::{ENTRIES, build};
 pub use run_length::{Accuracy, RunLength};
 pub use samplers::{Attempts, Chain, Chains, Info, Sampler, Setup};
 pub use split_merge::SplitMerge;
-pub use start::{Start, at_most};
+pub use start::{Start, StartLabels, at_most};
 pub use table::RowTable;
 pub use target::{Target, Turn};
 pub use tree_guided::TreeGuided;

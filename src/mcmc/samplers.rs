@@ -9,8 +9,8 @@ use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::grounds::Grounds;
 use crate::likelihood;
-use crate::mcmc::Start;
 use crate::mcmc::learned_base::{LearnedBase, traced};
+use crate::mcmc::{Start, StartLabels};
 use crate::model::{Named, Specification};
 use crate::parallel::Cancel;
 use crate::process::{Hyperparameters, ProcessState};
@@ -99,8 +99,8 @@ pub struct Setup<'a> {
     pub grounds: &'a Grounds,
     /// The rows.
     pub rows: &'a dyn Rows<f64>,
-    /// The start of all chains.
-    pub start: Start<'a>,
+    /// The starts, which chains take in turn; at least one.
+    pub starts: &'a [Start<'a>],
     /// The seed of all chains.
     pub seed: u64,
     /// Checked during long preparations.
@@ -118,8 +118,8 @@ pub trait Chains: Sync {
     /// What chains hold besides labels.
     fn process(&self) -> &dyn Hyperparameters;
 
-    /// The labels with which all chains start, one per row.
-    fn labels(&self) -> &[u32];
+    /// The labels with which chains start.
+    fn starts(&self) -> &StartLabels;
 
     /// Refuses chains that together do not fit in memory, of which `at_once` run at the same time.
     ///
@@ -127,11 +127,11 @@ pub trait Chains: Sync {
     /// [`Error::InvalidArgument`] for `init`, `truncation` or `sampler`.
     fn check_room(&self, n_chains: usize, at_once: usize) -> Result<()>;
 
-    /// A chain at its start.
+    /// The chain of this number at its start.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for `init` if the process does not allow the partition; [`Error::Numerical`].
-    fn start(&self) -> Result<Box<dyn Chain + '_>>;
+    fn start(&self, chain: usize) -> Result<Box<dyn Chain + '_>>;
 
     /// The chain that [`Chain::save`] wrote; `None` if the bytes are not those of a chain of this run, since a file may
     /// hold anything.

@@ -25,7 +25,7 @@ pub struct SplitMerge {
 }
 
 const PROPOSAL: Parameter =
-    Parameter::new("proposal", ParameterKind::Word(&["restricted", "sequential"]), DefaultValue::Word("restricted"));
+    Parameter::new("proposal", ParameterKind::Word(&["restricted", "sequential"]), DefaultValue::Word("sequential"));
 const SCANS: Parameter =
     Parameter::new("scans", ParameterKind::Integer { least: 0, greatest: 1000 }, DefaultValue::Number(3.0));
 

@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use rand::RngExt;
+
 use crate::error::{Error, Result};
 use crate::mcmc::Target;
+use crate::mcmc::clusters::n_distinct;
 use crate::mcmc::trees::{Arena, agglomerate, first_process, incremental, on_top_of_nearest};
 use crate::parallel::Cancel;
 use crate::process::ProcessState;
-use crate::rng::{Purpose, permutation, stream};
+use crate::rng::{Purpose, key, permutation, stream};
 
 /// How chains start.
 #[derive(Debug, Clone, Copy)]
@@ -21,8 +24,48 @@ pub enum Start<'a> {
     /// One-on-top trees, in random order: each row joins the nearest tree if a common cluster is more probable than
     /// two.
     OnTop,
+    /// A label of this many for each row, drawn with equal probability.
+    Random(u32),
     /// The given labels, one per row.
     Labels(&'a [u32]),
+}
+
+/// The labels with which chains start, one per row. Chains take the starts in turn.
+#[derive(Debug, Clone)]
+pub struct StartLabels(Vec<Vec<u32>>);
+
+impl StartLabels {
+    /// The labels of these starts. Those that are drawn differ by their place.
+    ///
+    /// # Errors
+    /// As `labels`.
+    pub fn new(starts: &[Start<'_>], seed: u64, labels: impl Fn(Start<'_>, u64) -> Result<Vec<u32>>) -> Result<Self> {
+        let of_place = |(place, start): (u64, &Start<'_>)| {
+            labels(*start, if place == 0 { seed } else { key(seed, [Purpose::Start as u64, place]) })
+        };
+        (0..).zip(starts).map(of_place).collect::<Result<_>>().map(Self)
+    }
+
+    /// The labels with which a chain starts.
+    pub fn of(&self, chain: usize) -> &[u32] {
+        &self.0[chain % self.0.len()]
+    }
+
+    /// The largest number of clusters of a start.
+    pub fn most_clusters(&self) -> usize {
+        self.0.iter().map(|labels| n_distinct(labels)).max().unwrap_or(0)
+    }
+
+    /// All labels, start by start.
+    pub fn iter(&self) -> impl Iterator<Item = u32> {
+        self.0.iter().flatten().copied()
+    }
+}
+
+impl From<Vec<u32>> for StartLabels {
+    fn from(labels: Vec<u32>) -> Self {
+        Self(vec![labels])
+    }
 }
 
 /// Numbers clusters by falling size; the rows of all but the largest `most` - 1 share the last one.
@@ -44,8 +87,12 @@ impl Start<'_> {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a wrong number of labels, and for a start by trees.
-    pub fn of_rows(self, n: usize) -> Result<Vec<u32>> {
+    pub fn of_rows(self, n: usize, seed: u64) -> Result<Vec<u32>> {
         match self {
+            Self::Random(most) => {
+                let mut generator = stream(seed, Purpose::Start, 0);
+                Ok((0..n).map(|_| generator.random_range(0..most.max(1))).collect())
+            }
             Self::Single => Ok(vec![0; n]),
             Self::Singletons => Ok((0..n as u32).collect()),
             Self::Labels(labels) if labels.len() == n => Ok(labels.to_vec()),
@@ -64,7 +111,7 @@ impl Start<'_> {
     pub fn labels(self, target: &Target, seed: u64, cancel: &Cancel) -> Result<Vec<u32>> {
         let n = target.n_rows();
         match self {
-            Self::Single | Self::Singletons | Self::Labels(_) => self.of_rows(n),
+            Self::Single | Self::Singletons | Self::Random(_) | Self::Labels(_) => self.of_rows(n, seed),
             Self::Incremental | Self::OnTop => {
                 let mut generator = stream(seed, Purpose::Trees, 1);
                 let process = first_process(target, target.process.augments(), &mut generator)?;

@@ -20,6 +20,13 @@ const FIRST_RUNS: usize = 4;
 const AGREE: usize = 3;
 /// Groups between two looks at a request to stop.
 const BETWEEN_LOOKS: usize = 64;
+/// Up to this many groups all partitions are tried: there are 4,140.
+const FEW_GROUPS: usize = 8;
+/// Up to this limit the search starts also from the best partition of one cluster less, so that a higher limit never
+/// ends worse.
+const SMALL_LIMIT: usize = 10;
+/// Pairs of groups that a round offers to exchange.
+const EXCHANGES: usize = 2000;
 /// Changes of the loss that are smaller than this share of it are rounding, of sums over up to some thousand draws.
 const ROUNDING: f64 = 1e-11;
 
@@ -51,26 +58,16 @@ pub struct PartitionEstimate {
 /// [`crate::Error::Cancelled`].
 pub fn estimate(draws: &LabelDraws, loss: Loss, plan: SearchPlan, cancel: &Cancel) -> Result<PartitionEstimate> {
     let objective = ExpectedLoss::new(draws, loss);
-    let some = draws.thinned(FEW_DRAWS);
-    let coarse = some.as_ref().map(|some| ExpectedLoss::new(some, loss));
-    let search = |run| {
-        let first = coarse.as_ref().unwrap_or(&objective);
-        let found = Searcher::start(first, plan, run, cancel)?.search()?;
-        match &coarse {
-            // The best partition for some of the draws is where the search among all begins.
-            Some(_) => Searcher::from(&objective, plan, run, &found.1, cancel)?.search(),
-            None => Ok(found),
+    let (loss, of_groups) = if draws.n_groups() <= FEW_GROUPS {
+        best_of_all(&objective, plan.max_clusters)?
+    } else {
+        let limits = if plan.max_clusters < draws.most_clusters() { 1..=plan.max_clusters } else { 1..=0 };
+        let mut best: Option<(f64, Vec<u32>)> = None;
+        for max_clusters in limits.filter(|_| plan.max_clusters <= SMALL_LIMIT) {
+            best = Some(best_of_runs(&objective, SearchPlan { max_clusters, ..plan }, best.as_ref(), cancel)?);
         }
+        best.map_or_else(|| best_of_runs(&objective, plan, None, cancel), Ok)?
     };
-    let mut runs = try_map(plan.runs.unwrap_or(FIRST_RUNS), search)?;
-    let lowest = runs.iter().map(|(loss, _)| *loss).fold(f64::INFINITY, f64::min);
-    let same = objective.loss_of(ROUNDING * objective.of_all_rows());
-    let n_lowest = runs.iter().filter(|(loss, _)| *loss <= lowest + same).count();
-    if n_lowest < AGREE && plan.runs.is_none() {
-        runs.extend(try_map(RUNS - FIRST_RUNS, |run| search(run + FIRST_RUNS))?);
-    }
-    let first = |best: (f64, Vec<u32>), run: (f64, Vec<u32>)| if run.0 < best.0 { run } else { best };
-    let (loss, of_groups) = runs.into_iter().reduce(first).unwrap_or_default();
     let mut numbers = vec![u32::MAX; of_groups.len()];
     let mut n = 0;
     let number = |&group: &u32| {
@@ -82,6 +79,59 @@ pub fn estimate(draws: &LabelDraws, loss: Loss, plan: SearchPlan, cancel: &Cance
         *number
     };
     Ok(PartitionEstimate { labels: draws.groups.iter().map(number).collect(), loss })
+}
+
+/// The best of all partitions of a few groups into at most `most` clusters.
+fn best_of_all(objective: &ExpectedLoss<'_>, most: usize) -> Result<(f64, Vec<u32>)> {
+    let n = objective.draws.n_groups();
+    let (mut labels, mut best) = (vec![0_u32; n], (f64::INFINITY, Vec::new()));
+    loop {
+        let loss = CellCounts::of(objective, &labels)?.loss();
+        if loss < best.0 {
+            best = (loss, labels.clone());
+        }
+        // The next labels whose clusters are numbered by first appearance.
+        let may_rise = |place: usize| {
+            let before = labels[..place].iter().max().map_or(0, |&label| label + 1);
+            labels[place] < before.min(most as u32 - 1)
+        };
+        let Some(place) = (1..n).rev().find(|&place| may_rise(place)) else { return Ok(best) };
+        labels[place] += 1;
+        labels[place + 1..].fill(0);
+    }
+}
+
+/// The best of several runs, and of one that goes on from the labels of groups `from`, with their loss.
+fn best_of_runs(
+    objective: &ExpectedLoss<'_>,
+    plan: SearchPlan,
+    from: Option<&(f64, Vec<u32>)>,
+    cancel: &Cancel,
+) -> Result<(f64, Vec<u32>)> {
+    let some = objective.draws.thinned(FEW_DRAWS);
+    let coarse = some.as_ref().map(|some| ExpectedLoss::new(some, objective.loss));
+    let search = |run| {
+        let first = coarse.as_ref().unwrap_or(objective);
+        let found = Searcher::start(first, plan, run, cancel)?.search()?;
+        match &coarse {
+            // The best partition for some of the draws is where the search among all begins.
+            Some(_) => Searcher::from(objective, plan, run, &found.1, cancel)?.search(),
+            None => Ok(found),
+        }
+    };
+    let mut runs = try_map(plan.runs.unwrap_or(FIRST_RUNS), search)?;
+    let lowest = runs.iter().map(|(loss, _)| *loss).fold(f64::INFINITY, f64::min);
+    let same = objective.loss_of(ROUNDING * objective.of_all_rows());
+    let n_lowest = runs.iter().filter(|(loss, _)| *loss <= lowest + same).count();
+    if n_lowest < AGREE && plan.runs.is_none() {
+        runs.extend(try_map(RUNS - FIRST_RUNS, |run| search(run + FIRST_RUNS))?);
+    }
+    if let Some((loss, labels)) = from {
+        runs.push((*loss, labels.clone()));
+        runs.push(Searcher::from(objective, plan, RUNS, labels, cancel)?.search()?);
+    }
+    let first = |best: (f64, Vec<u32>), run: (f64, Vec<u32>)| if run.0 < best.0 { run } else { best };
+    Ok(runs.into_iter().reduce(first).unwrap_or_default())
 }
 
 /// The index of the lowest number, the first one of several.
@@ -158,7 +208,7 @@ impl<'a> Searcher<'a> {
     fn search(mut self) -> Result<(f64, Vec<u32>)> {
         loop {
             self.settle()?;
-            if self.merge()? || self.take_apart()? {
+            if self.merge()? || self.take_apart()? || self.exchange()? {
                 continue;
             }
             return Ok((self.table.loss(), self.table.labels().to_vec()));
@@ -246,6 +296,47 @@ impl<'a> Searcher<'a> {
             }
         }
         Ok(merged)
+    }
+
+    /// Where no further cluster is allowed, offers pairs of groups of different clusters to change places. Returns
+    /// whether that lowered the loss.
+    fn exchange(&mut self) -> Result<bool> {
+        let (n, unit) = (self.n_groups, self.rounding);
+        if self.table.n_clusters() < self.max_clusters || self.max_clusters == 1 {
+            return Ok(false);
+        }
+        let mut pairs = Vec::new();
+        if n * (n - 1) / 2 <= EXCHANGES {
+            (0..n).for_each(|other| pairs.extend((0..other).map(|one| (one, other))));
+        } else {
+            pairs.extend((0..EXCHANGES).map(|_| (self.generator.pick(n), self.generator.pick(n))));
+        }
+        let mut gained = false;
+        for (one, other) in pairs {
+            let (a, b) = (self.table.label(one), self.table.label(other));
+            if a == b {
+                continue;
+            }
+            self.cancel.check()?;
+            let change = self.moved(one, b)? + self.moved(other, a)?;
+            if change < -unit {
+                gained = true;
+            } else {
+                self.moved(other, b)?;
+                self.moved(one, a)?;
+            }
+        }
+        Ok(gained)
+    }
+
+    /// Moves a group, and returns the change of the loss times its unit.
+    fn moved(&mut self, group: usize, to: usize) -> Result<f64> {
+        let old = self.table.label(group);
+        self.table.changes(group, &mut self.changes);
+        let change = self.changes[to] - self.changes[old];
+        self.table.take(group);
+        self.table.add(group, to)?;
+        Ok(change)
     }
 
     /// Takes some clusters apart, one at a time, and puts their rows where they are best. Returns whether that lowered

@@ -11,7 +11,7 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug)]
 pub struct ExpectedLoss<'a> {
     pub draws: &'a LabelDraws,
-    loss: Loss,
+    pub loss: Loss,
     /// f(x) of the loss for x from 0 to n, and on by the rows of the largest group.
     weights: Vec<f64>,
     /// f(x + 1) - f(x) for the same x without the last one.

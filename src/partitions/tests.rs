@@ -51,7 +51,7 @@ fn the_best_of_all_partitions_is_found() {
         let all = all_partitions(n);
         for (noise, seed) in [(0.1, 1), (0.3, 2), (0.3, 3), (0.6, 4), (1.0, 5), (1.0, 6)] {
             let labels = noisy(n, 9, noise, seed);
-            for (loss, most) in LOSSES.into_iter().flat_map(|loss| [(loss, n), (loss, 2)]) {
+            for (loss, most) in LOSSES.into_iter().flat_map(|loss| (1..=n).map(move |most| (loss, most))) {
                 let allowed = all.iter().filter(|labels| labels.iter().all(|&label| (label as usize) < most));
                 let best = allowed.map(|one| expected(&labels, one, loss)).fold(f64::INFINITY, f64::min);
                 let found = search(&labels, n, loss, most);
@@ -62,6 +62,23 @@ fn the_best_of_all_partitions_is_found() {
                 assert_eq!(found.labels[0], 0);
             }
         }
+    }
+}
+
+/// Four rows of five draws, for which moves of single rows end at 2.4.
+#[test]
+fn a_limit_is_met_by_exchanges() {
+    let labels = [0, 1, 2, 3, 0, 1, 2, 0, 0, 0, 1, 2, 0, 1, 0, 2, 0, 1, 2, 0];
+    assert!((search(&labels, 4, Loss::Binder, 2).loss - 2.0).abs() < 1e-12);
+}
+
+/// A higher limit never ends worse, also with more rows than can be tried in all ways.
+#[test]
+fn higher_limits_never_end_worse() {
+    for (loss, seed) in LOSSES.into_iter().flat_map(|loss| (0..8).map(move |seed| (loss, seed))) {
+        let labels = noisy(24, 12, 0.6, seed);
+        let losses: Vec<f64> = (1..=8).map(|most| search(&labels, 24, loss, most).loss).collect();
+        assert!(losses.windows(2).all(|pair| pair[1] <= pair[0] + 1e-12), "{loss:?} {seed}: {losses:?}");
     }
 }
 

@@ -10,7 +10,7 @@ N_CLUSTERS, LOG_JOINT = (13.62, 0.02), (-1589.3, 0.3)
 SAMPLERS = {
     "gibbs": sb.CollapsedGibbs(),
     "subset": sb.CollapsedGibbs(subset=650),
-    "restricted": sb.SplitMerge(),
+    "restricted": sb.SplitMerge(proposal="restricted"),
     "sequential": sb.SplitMerge(proposal="sequential"),
     "tree-guided": sb.TreeGuided(),
 }

@@ -63,9 +63,12 @@ def test_effective_draws_of_short_chains_follow_the_published_rule():
 
 
 def test_what_says_nothing_is_nan():
-    for draws in (np.ones((2, 50)), np.zeros((2, 3)), np.full((2, 50), np.nan)):
+    for draws in (np.zeros((2, 3)), np.full((2, 50), np.nan)):
         assert np.isnan(_core.ess(draws))
         assert np.isnan(_core.rhat(draws))
+    # Chains that never move agree, and have no effective draws.
+    assert np.isnan(_core.ess(np.ones((2, 50))))
+    assert _core.rhat(np.ones((2, 50))) == 1.0
 
 
 @pytest.mark.parametrize("name", ["independent", "slow", "antithetic", "one chain"])

@@ -221,7 +221,7 @@ def test_a_learned_concentration_has_its_posterior(sampler):
         assert abs(found.mean() - expected) < 4.9 * error
 
 
-@pytest.mark.parametrize("sampler", ["gibbs", "restricted", "tree-guided", "blocked", "slice"])
+@pytest.mark.parametrize("sampler", ["gibbs", "restricted", "tree-guided", "blocked"])
 @pytest.mark.filterwarnings("ignore::stickbreak.TruncationWarning")
 def test_learned_parameters_of_a_pitman_yor_process_have_their_posterior(sampler):
     """The posterior of both parameters on a grid, each with all partitions of five rows."""

@@ -187,6 +187,7 @@ def test_draws_of_a_search_are_estimated_with_a_warning() -> None:
         assert [warning.filename for warning in caught] == [__file__]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", sb.ConvergenceWarning)
         sampled(5).point_estimate()
 
 

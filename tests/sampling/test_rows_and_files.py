@@ -110,7 +110,7 @@ def test_chains_of_the_command_line_go_on_from_their_checkpoint(tmp_path, capsys
     before = kept.read_bytes()
     assert run("--draws", "12", *checkpoint) == 0
     assert kept.read_bytes() != before
-    expected = short(sb.Mixture(likelihood=sb.Gaussian(prior="rule")))
+    expected = short(sb.Mixture(likelihood=sb.Gaussian(prior="rule")), sampler=sb.SplitMerge())
     assert (sb.load(out).partitions == expected.partitions).all()
     assert run("--draws", "12", "--seed", "1", *checkpoint) == 1
     assert "seed" in capsys.readouterr().err

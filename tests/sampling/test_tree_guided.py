@@ -48,13 +48,6 @@ def test_every_sampler_starts_from_trees(init, sampler):
     assert (short(sampler, few, init=init, draws=1, warmup=0).n_clusters == 2).all()
 
 
-def test_trees_are_the_default_start_of_tree_guided_chains_alone():
-    one = short(sb.TreeGuided(subset=1), draws=1, warmup=0)
-    assert (one.partitions == short(sb.TreeGuided(subset=1), draws=1, warmup=0, init="ibhc").partitions).all()
-    gibbs = short(sb.CollapsedGibbs(subset=1), draws=1, warmup=0)
-    assert (gibbs.partitions == short(sb.CollapsedGibbs(subset=1), draws=1, warmup=0, init="single").partitions).all()
-
-
 @pytest.mark.parametrize("sampler", [sb.TreeGuided(), sb.TreeGuided(exact=False), sb.TreeGuided(trees="fresh")])
 def test_chains_go_on_from_a_checkpoint(tmp_path, sampler):
     whole = short(sampler, draws=20)

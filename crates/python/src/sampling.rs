@@ -8,10 +8,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use stickbreak::data::{Rows, in_f64};
 use stickbreak::grounds::Grounds;
-use stickbreak::mcmc::checkpoint::{identity, read as resume};
+use stickbreak::mcmc::checkpoint::{identity, read as resume, write as write_states};
 use stickbreak::mcmc::{
-    Attempts, ChainDraws, ChainPlan, Predictive, Sampling, Setup, Start, Target, at_most, build, check_room_for_copy,
-    log_predictive, predict,
+    Attempts, ChainDraws, ChainPlan, Predictive, Sampling, Setup, Start, Target, Until, at_most, build,
+    check_room_for_copy, log_predictive, predict,
 };
 use stickbreak::model::{Named, Objective};
 use stickbreak::parallel::Cancel;
@@ -95,6 +95,8 @@ pub struct GivenPlan<'py> {
     max_seconds: Option<f64>,
     keep_rows: Option<PyReadonlyArray1<'py, u32>>,
     threads: Option<usize>,
+    until: Option<(f64, f64)>,
+    resumed: Option<Vec<u8>>,
 }
 
 /// A start as Python may write it.
@@ -102,6 +104,8 @@ pub struct GivenPlan<'py> {
 pub enum GivenLabels<'py> {
     /// One of [`STARTS`].
     Name(String),
+    /// The number of labels that are drawn at random.
+    Random(u32),
     /// One label a row.
     Labels(PyReadonlyArray1<'py, i64>),
 }
@@ -115,33 +119,34 @@ const STARTS: [(&str, Start<'static>); 4] = [
 ];
 
 impl GivenLabels<'_> {
-    /// The labels that are given, if any are.
-    fn given(&self) -> Result<Option<Vec<u32>>> {
-        let Self::Labels(labels) = self else { return Ok(None) };
+    /// The labels that are given, none if there are none.
+    fn given(&self) -> Result<Vec<u32>> {
+        let Self::Labels(labels) = self else { return Ok(Vec::new()) };
         let label = |&label: &i64| {
             u32::try_from(label).map_err(|_| Error::invalid("init", label, "labels from 0 to 4294967295"))
         };
-        labels.as_array().iter().map(label).collect::<Result<Vec<_>>>().map(Some)
+        labels.as_array().iter().map(label).collect()
     }
 
-    fn name(&self) -> String {
-        if let Self::Name(name) = self { name.clone() } else { String::new() }
+    /// The start, of these labels if it is one of labels.
+    fn start<'a>(&self, labels: &'a [u32]) -> Result<Start<'a>> {
+        let name = match self {
+            Self::Labels(_) => return Ok(Start::Labels(labels)),
+            Self::Random(most) => return Ok(Start::Random(*most)),
+            Self::Name(name) => name,
+        };
+        let known = STARTS.iter().find(|(known, _)| known == name).map(|(_, start)| *start);
+        known.ok_or_else(|| {
+            let allowed = STARTS.map(|(name, _)| format!("{name:?}")).join(", ");
+            Error::invalid("init", format!("{name:?}"), format!("{allowed}, labels or a Fit"))
+        })
     }
-}
-
-/// The start of given labels, or of a name.
-fn start<'a>(labels: Option<&'a [u32]>, name: &str) -> Result<Start<'a>> {
-    let known = STARTS.iter().find(|(known, _)| *known == name).map(|(_, start)| *start);
-    labels.map(Start::Labels).or(known).ok_or_else(|| {
-        let allowed = STARTS.map(|(name, _)| format!("{name:?}")).join(", ");
-        Error::invalid("init", format!("{name:?}"), format!("{allowed}, labels or a Fit"))
-    })
 }
 
 /// Samples partitions into `partitions`, (chains, draws, kept rows); see `stickbreak.sample`. Returns what the chains
-/// say of them, and the model.
+/// say of them, and the model. `known`: the model of chains that go on, to the last bit.
 #[pyfunction]
-#[pyo3(signature = (rows, *, likelihood, process, plan, init, partitions, observer))]
+#[pyo3(signature = (rows, *, likelihood, process, plan, init, partitions, observer, known = None))]
 #[allow(clippy::too_many_arguments, reason = "those of the Python function")]
 pub fn sample<'py>(
     py: Python<'py>,
@@ -149,43 +154,57 @@ pub fn sample<'py>(
     likelihood: GivenPair<'_>,
     process: GivenPair<'_>,
     plan: GivenPlan<'_>,
-    init: GivenLabels<'_>,
+    init: Vec<GivenLabels<'_>>,
     mut partitions: PyReadwriteArray3<'_, i32>,
     observer: GivenObserver<'_>,
+    known: Option<PyRef<'_, SampledModel>>,
 ) -> PyResult<(Bound<'py, PyDict>, SampledModel)> {
     let specification = specification(&likelihood, &process, Objective::Variational.name(), false)?;
     let mut sampler = build(&plan.sampler.0, &read(&plan.sampler.1)?).map_err(|error| to_python(&error))?;
-    let (given, name) = (init.given().map_err(|error| to_python(&error))?, init.name());
-    let init = start(given.as_deref(), &name).map_err(|error| to_python(&error))?;
+    let given = init.iter().map(GivenLabels::given).collect::<Result<Vec<_>>>().map_err(|error| to_python(&error))?;
+    let starts = init.iter().zip(&given).map(|(start, labels)| start.start(labels)).collect::<Result<Vec<_>>>();
+    let starts = starts.map_err(|error| to_python(&error))?;
     let limit = plan.max_seconds.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
     let kept = plan.keep_rows.as_ref().map(PyReadonlyArray1::as_slice).transpose()?;
-    let GivenPlan { draws, warmup, thin, chains, seed, threads, .. } = plan;
-    let plan = ChainPlan { draws, warmup, thin, chains, seed, limit };
-    let started = Instant::now();
+    let GivenPlan { draws, warmup, thin, chains, seed, threads, until, resumed, .. } = plan;
+    let until = until.map(|(ess, r_hat)| Until { ess, r_hat });
+    let plan = ChainPlan { draws, warmup, thin, chains, seed, limit, until };
+    let (known, started) = (known.map(|known| known.grounds.clone()), Instant::now());
     let room = partitions.as_slice_mut()?;
     let reports = observer.reports();
     let checkpoint = observer.checkpoint.as_ref().and_then(|checkpoint| checkpoint.read().run);
     // A trace says that it is incomplete by its number of draws.
-    let ((outcome, model), _) = with_rows!(&rows, |view| {
+    let (((outcome, state), model), _) = with_rows!(&rows, |view| {
         run(py, threads, observer.show(), |cancel, events| {
-            let grounds = Grounds::for_sampler(&specification, &view, cancel)?;
+            let own = || Grounds::for_sampler(&specification, &view, cancel);
+            let grounds = known.as_ref().map_or_else(own, |known| Ok(known.clone()))?;
             let outcome = {
                 let (rows, shown) = (in_f64(&view), format!("{sampler:?}"));
                 sampler.check(rows.n_rows())?;
                 if kept.is_some_and(|kept| kept.iter().any(|&row| row as usize >= rows.n_rows())) {
                     return Err(Error::Format { message: "kept rows that the data do not have".to_owned() });
                 }
-                let setup = Setup { grounds: &grounds, rows: rows.as_ref(), start: init, seed, cancel };
+                let setup = Setup { grounds: &grounds, rows: rows.as_ref(), starts: &starts, seed, cancel };
                 let chains = sampler.chains(setup)?;
-                let identity = identity(chains.as_ref(), &shown, plan, kept, &grounds);
+                let mut identity = identity(chains.as_ref(), &shown, plan, kept, &grounds);
+                if resumed.is_some() {
+                    // Chains that go on have no start.
+                    identity.0.retain(|(name, _)| name != "init");
+                }
                 let sampling = Sampling { chains: chains.as_ref(), plan, kept, started, identity };
-                let resumed = checkpoint.map(|bytes| resume(bytes, &sampling)).transpose()?;
-                sampling.run(room, resumed, &reports(events), cancel)?
+                let from = resumed.as_deref().or(checkpoint).map(|bytes| resume(bytes, &sampling)).transpose()?;
+                let outcome = sampling.run(room, from, &reports(events), cancel)?;
+                let n_draws = outcome.draws.iter().map(|chain| chain.log_joint.len()).min().unwrap_or(0);
+                let state = (!outcome.states.is_empty())
+                    .then(|| write_states(&outcome.states, n_draws, &sampling.identity, plan));
+                (outcome, state.transpose()?)
             };
             Ok((outcome, SampledModel { grounds }))
         })
     })?;
     let found = to_dict(py, outcome.draws, &model)?;
+    found.set_item("stopped", outcome.ended.name())?;
+    found.set_item("state", state.map(|bytes| PyArray1::from_vec(py, bytes)))?;
     found.set_item("error", outcome.error.map(|error| to_python(&error).into_value(py)))?;
     Ok((found, model))
 }

@@ -70,9 +70,9 @@ _OF_FIT_ALONE = ("base", "resolution", "truncation")
 @click.option(
     "--sampler",
     type=_SAMPLERS,
-    default="collapsed-gibbs",
+    default="split-merge",
     metavar="NAME",
-    help=f"How chains move: {_SAMPLERS.names()}. [default: cg]",
+    help=f"How chains move: {_SAMPLERS.names()}. [default: sm]",
 )
 @field_options(*Sampler.__subclasses__(), said=_SAID)
 @click.option("--draws", type=int, default=1000, metavar="N", show_default=True, help="Draws that each chain keeps.")
@@ -82,10 +82,15 @@ _OF_FIT_ALONE = ("base", "resolution", "truncation")
 @click.option(
     "--init",
     metavar="WORD|FILE",
-    help="Where chains start: single, singletons, ibhc, one-on-top or fit; a model file (.safetensors); or a data file "
-    "with one column of labels from 0. [default: ibhc for tree-guided, fit for blocked-gibbs and slice, else single]",
+    default="dispersed",
+    show_default=True,
+    help="Where chains start: dispersed (far apart), single, singletons, ibhc, one-on-top or fit; a model file "
+    "(.safetensors); or a data file with one column of labels from 0.",
 )
 @click.option("--seed", type=int, default=0, metavar="N", show_default=True, help="Decides every random choice.")
+@click.option(
+    "--until-ess", type=float, metavar="N", help="End when every quantity has as many effective draws, and R-hat 1.01."
+)
 @click.option("--max-seconds", type=float, metavar="SECONDS", help="Begin no further sweep after this time.")
 @click.option(
     "--labels",
@@ -117,8 +122,9 @@ def mcmc(
     warmup: int,
     chains: int,
     thin: int,
-    init: str | None,
+    init: str,
     seed: int,
+    until_ess: float | None,
     max_seconds: float | None,
     labels: str | None,
     loss: Literal["vi", "binder", "map"] | None,
@@ -144,7 +150,7 @@ def mcmc(
 
     \b
     Example:
-        stickbreak mcmc rows.csv --out trace.safetensors --sampler split-merge
+        stickbreak mcmc rows.csv --out trace.safetensors --sampler tree-guided
     """
     of_sampler = {name: given.pop(name) for name in _OF_SAMPLERS}
     check_used([sampler], of_sampler, {name: said.option for name, said in _SAID.items() if said.option is not None})
@@ -153,7 +159,7 @@ def mcmc(
     chosen = Chosen(likelihood, columns_spec, given)
     check_used((chosen.kind, process), given)
     model = sb.Mixture(likelihood=chosen.made(given), process=made(process, given))
-    inputs = (data,) if init is None else (data, init)
+    inputs = (data, init)
     check_model_place(out, inputs=inputs, force=force)
     check_table_place("labels", labels, inputs=inputs, outputs=(out,))
     if loss is not None and labels is None:
@@ -173,11 +179,12 @@ def mcmc(
             warmup=warmup,
             chains=chains,
             thin=thin,
-            init=None if init is None else starting_point(init),
+            init=starting_point(init),
             seed=seed,
             threads=threads,
             progress=False if quiet else None,
             max_seconds=max_seconds,
+            until=None if until_ess is None else sb.Until(until_ess),
             checkpoint=checkpoint_of(checkpoint, every_seconds),
         )
     trace.save(out, rows=not no_rows)
@@ -189,7 +196,7 @@ def mcmc(
     elif not quiet:
         estimated = () if estimate is None else (("labels", f"{estimate.n_clusters} clusters in {labels}"),)
         print_facts([*_facts(trace), *estimated, ("trace file", out)])
-    if max_seconds is None and trace.log_joint.shape[1] < draws:
+    if trace.stop_reason == "interrupted":
         say(f"stickbreak: interrupted; the draws so far are in {out}", err=True)
         return ExitCode.INTERRUPTED
     return ExitCode.OK
@@ -207,6 +214,8 @@ def _described(trace: sb.Trace) -> dict[str, Any]:
         "ess": trace.ess(),
         "rhat": trace.rhat(),
         "exact": trace.exact,
+        "stop_reason": trace.stop_reason,
+        "advice": [str(advice) for advice in trace.advice()],
         "acceptance": trace.acceptance,
     }
 
@@ -225,4 +234,5 @@ def _facts(trace: sb.Trace) -> list[tuple[str, str]]:
         ("clusters", f"{found['n_clusters']:.2f} on average"),
         ("log joint", f"{found['log_joint']:.2f} nats on average, ESS {found['ess']:.0f}, R-hat {found['rhat']:.3f}"),
         ("time", f"{found['seconds']:.1f} s"),
+        *(("advice", text) for text in found["advice"]),
     ]

@@ -48,7 +48,7 @@ _GROUPS = {
     "Model": ("likelihood", "process", "n_components", "n_topics"),
     "Start": ("init", "n_init", "seed"),
     "Algorithm": (
-        *("schedule", "tree", "threads", "sampler", "draws", "warmup", "chains", "thin", "max_seconds"),
+        *("schedule", "tree", "threads", "sampler", "draws", "warmup", "chains", "thin", "until_ess", "max_seconds"),
         *owners_of([*Algorithm.__subclasses__(), *Sampler.__subclasses__(), Words]),
     ),
 }

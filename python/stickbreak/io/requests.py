@@ -63,6 +63,10 @@ class ChainPlan(TypedDict):
     max_seconds: float | None
     keep_rows: NDArray[np.uint32] | None
     threads: int | None
+    # Effective draws and R-hat that are enough.
+    until: tuple[float, float] | None
+    # Where earlier chains ended, from the core.
+    resumed: bytes | None
 
 
 class Observer(Protocol):

@@ -1,7 +1,8 @@
 """Draws of chains: what callbacks get, and the arrays of a trace."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from enum import StrEnum
 from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from stickbreak import checks
 from stickbreak.io import files
+from stickbreak.io.requests import Specification
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,6 +59,69 @@ class Proposals(NamedTuple):
     log_ratio: float = 0.0
 
 
+class ChainsStopped(StrEnum):
+    """Why the chains of `sample` ended."""
+
+    DRAWS = "draws"
+    """All draws that were asked for were made."""
+    UNTIL = "until"
+    """There are as many effective draws, and chains agree as much, as `Until` asks for."""
+    MAX_SECONDS = "max_seconds"
+    """The time was up."""
+    INTERRUPTED = "interrupted"
+    """Ctrl-C was pressed."""
+    CALLBACK = "callback"
+    """A callback asked to stop."""
+    ERROR = "error"
+    """A sweep failed; the error that was raised has the draws so far."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How chains ran; files keep it."""
+
+    sampler: Specification
+    # The seed of the run of each chain.
+    seeds: tuple[int, ...]
+    # Of each chain, what it started from.
+    starts: tuple[str, ...]
+    warmup: int
+    thin: int
+    # Number of draws of each chain that were asked for, and why there are no more.
+    asked: int
+    # Of the fit from which chains started, or that estimated parameters.
+    fit_seconds: float
+    stop_reason: ChainsStopped = ChainsStopped.DRAWS
+    # Number of sweeps of `BlockedGibbs`, and of those with rows in the last tenth of its components.
+    last_tenth: tuple[int, int] = (0, 0)
+    # Where the chains ended, from the core; None if they cannot go on.
+    state: bytes | None = None
+
+    def to_header(self) -> files.Header:
+        """Return what a header keeps: all but the state."""
+        found = asdict(self)
+        del found["state"]
+        return found
+
+    @classmethod
+    def of_file(cls, header: object, state: NDArray[Any] | None, chains: int) -> "Ran":
+        """Read the header, and refuse an inconsistent one."""
+        found = dict(checks.instance("ran", header, dict, "an object"))
+        name, parameters = found["sampler"]
+        whole = [found[key] for key in ("warmup", "thin", "asked")] + [*found["seeds"], *found["last_tenth"]]
+        words = [name, found["stop_reason"], *found["starts"]]
+        fits = all(isinstance(number, int) and number >= 0 for number in whole) and isinstance(parameters, dict)
+        fits = fits and all(isinstance(word, str) for word in words) and isinstance(found["fit_seconds"], float)
+        fits = fits and len(found["seeds"]) == len(found["starts"]) == chains and len(found["last_tenth"]) == 2
+        fits = fits and (state is None or (state.dtype == np.uint8 and state.ndim == 1))
+        if not fits:
+            raise ValueError("a run of chains with inconsistent parts")
+        tuples = {key: tuple(found[key]) for key in ("seeds", "starts", "last_tenth")}
+        sampler = (name, parameters)
+        known = {**found, **tuples, "sampler": sampler, "stop_reason": ChainsStopped(found["stop_reason"])}
+        return cls(**known, state=None if state is None else state.tobytes())
+
+
 @dataclass(frozen=True)
 class Chains:
     """The arrays of all chains, from the core or from a file; `sizes` of all draws one after another."""
@@ -70,6 +135,8 @@ class Chains:
     proposals: dict[str, Proposals]
     kept_rows: NDArray[np.int64] | None = None
     exact: bool = True
+    # None in older files.
+    ran: Ran | None = None
 
     def __post_init__(self) -> None:
         for array in self._arrays().values():
@@ -117,7 +184,12 @@ class Chains:
             "hyperparameters": list(self.hyperparameters),
             "exact": self.exact,
         }
-        return header, self._arrays()
+        found = self._arrays()
+        if self.ran is not None:
+            header["ran"] = self.ran.to_header()
+            if self.ran.state is not None:
+                found["state"] = np.frombuffer(self.ran.state, dtype=np.uint8)
+        return header, found
 
     @classmethod
     def from_parts(cls, header: files.Header, found: files.Arrays, n_rows: int | None) -> "Chains":
@@ -137,6 +209,7 @@ class Chains:
             proposals={name: _proposals(name, counts) for name, counts in proposals.items()},
             kept_rows=found.get("kept_rows"),
             exact=checks.flag("exact", header.get("exact", True)),
+            ran=Ran.of_file(header["ran"], found.get("state"), len(found["seconds"])) if "ran" in header else None,
         )
         _check(chains, n_rows)
         return chains

@@ -3,24 +3,27 @@
 import math
 import os
 from functools import cached_property
+from html import escape
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import _core, checks
-from stickbreak.errors import NotSupported
+from stickbreak.errors import Advice, NotSupported
 from stickbreak.io import arrays, files, names
 from stickbreak.io.levels import Levels, by_column, of_file, to_header
 from stickbreak.model.mixture import Mixture
-from stickbreak.result import parts, support
+from stickbreak.result import advising_chains, parts, support
 from stickbreak.result.diagnosing import Diagnosing
-from stickbreak.result.draws import Chains
+from stickbreak.result.draws import Chains, ChainsStopped
+from stickbreak.result.extending import Extending
 from stickbreak.result.mixing import Mixing
 from stickbreak.result.partitioning import LOSSES, Partitioning
+from stickbreak.terminal import plain
 
 
-class Trace(Diagnosing, Partitioning, Mixing):
+class Trace(Diagnosing, Partitioning, Mixing, Extending):
     """Draws of partitions from their posterior, as `sample` and `load` return them.
 
     n is the number of rows. All logarithms are natural, and log densities are in nats, in the units of the data. A
@@ -146,6 +149,50 @@ class Trace(Diagnosing, Partitioning, Mixing):
         return self._chains.seconds
 
     @property
+    def starts(self) -> tuple[str, ...] | None:
+        """What each chain started from: a word of `init` of `sample`, "labels" or "random"; None in older files."""
+        return None if self._chains.ran is None else self._chains.ran.starts
+
+    @property
+    def fit_seconds(self) -> float | None:
+        """Seconds of the fit that chains started from, or that estimated parameters; None in older files."""
+        return None if self._chains.ran is None else self._chains.ran.fit_seconds
+
+    @property
+    def stop_reason(self) -> ChainsStopped | None:
+        """Why chains ended: "draws", "until", "max_seconds", "interrupted", "callback", "error"; None in old files."""
+        return None if self._chains.ran is None else self._chains.ran.stop_reason
+
+    def advice(self) -> tuple[Advice, ...]:
+        """Return what speaks against trusting these draws, and what to try; empty if nothing is known.
+
+        - "stuck": each chain stays at one value of a quantity, and these differ.
+        - "rhat": R-hat of a quantity is above 1.01.
+        - "ess": a quantity has fewer than 400 effective draws.
+        - "still": all draws of all chains are one partition.
+        - "stopped": chains were cut short.
+        - "truncation": `BlockedGibbs` often had rows in the last tenth of its components.
+
+        Quantities are those of `ess`. `sample` gives advice of the classes `ConvergenceWarning` and `TruncationWarning`
+        as warnings, too. Draws of ``TreeGuided(exact=False)`` are results of a search, of which there is none.
+
+        Returns
+        -------
+        tuple of Advice
+            Each has its `kind`, `text` and `suggestions`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import stickbreak as sb
+        >>> X = np.random.default_rng(0).normal(np.repeat([[-90.0] * 5, [90.0] * 5], 20, axis=0))
+        >>> trace = sb.sample(sb.Mixture(sb.Gaussian()), X, sb.CollapsedGibbs(), init=["single", "fit"])
+        >>> [advice.kind for advice in trace.advice()]
+        ['stuck']
+        """
+        return tuple(advising_chains.of_chains(self._chains, self._quantities())) if self.exact else ()
+
+    @property
     def exact(self) -> bool:
         """Whether the sampler leaves the posterior invariant; False for ``TreeGuided(exact=False)``.
 
@@ -185,8 +232,9 @@ class Trace(Diagnosing, Partitioning, Mixing):
         Returns
         -------
         arviz.InferenceData or xarray.DataTree
-            With the group `posterior`, whichever type the installed ArviZ has. Its attribute `exact` is 1, or 0 for
-            draws of ``TreeGuided(exact=False)``, which are biased.
+            Whichever type the installed ArviZ has. The group `posterior` has the attribute `exact`: 1, or 0 for draws
+            of ``TreeGuided(exact=False)``, which are biased. The group `sample_stats` has "lp", which is `log_joint`,
+            and the attribute `advice`, the texts of `advice`.
 
         Raises
         ------
@@ -210,12 +258,16 @@ class Trace(Diagnosing, Partitioning, Mixing):
             import arviz
         except ImportError as error:
             raise NotSupported("ArviZ is not installed: pip install arviz") from error
-        groups: dict[str, dict[str, NDArray[Any]]] = {"posterior": self._quantities()}
+        groups: dict[str, dict[str, NDArray[Any]]] = {
+            "posterior": self._quantities(),
+            "sample_stats": {"lp": self.log_joint},
+        }
         if with_rows:
             groups["log_likelihood"] = {"rows": self.log_likelihood()}
         is_old = int(arviz.__version__.split(".")[0]) == 0
         found = arviz.from_dict(**groups) if is_old else arviz.from_dict(groups)
         found.posterior.attrs["exact"] = int(self._chains.exact)
+        found.sample_stats.attrs["advice"] = [str(advice) for advice in self.advice()]
         return found
 
     def log_predictive(
@@ -384,4 +436,12 @@ class Trace(Diagnosing, Partitioning, Mixing):
         kind = "" if self.exact else "search "
         of = f"{self._chains.n_rows} rows" + ("" if self.kept_rows is None else f", with the labels of {kept}")
         columns = "" if self._column_names is None else f" with the columns {names.shown(self._column_names)}"
-        return f"<Trace of {chains} {kind}chains, {draws} draws each, of partitions of {of}{columns}>"
+        line = f"<Trace of {chains} {kind}chains, {draws} draws each, of partitions of {of}{columns}>"
+        return "\n".join([line, *(f"advice: {advice}" for advice in self.advice())])
+
+    def _repr_html_(self) -> str:
+        line, *advice = repr(self).split("\n")
+        return "<div>" + "".join(f"<p>{escape(plain(text))}</p>" for text in (line, *advice)) + "</div>"
+
+    def _with_chains(self, chains: Chains) -> "Trace":
+        return Trace(chains, self._model, self._sampled, self._column_names, self._levels)

@@ -186,7 +186,7 @@ class SplitMerge(Sampler):
     SplitMerge(proposal='sequential', scans=3)
     """
 
-    proposal: Literal["restricted", "sequential"] = "restricted"
+    proposal: Literal["restricted", "sequential"] = "sequential"
     scans: int = 3
     subset: int | None = None
 

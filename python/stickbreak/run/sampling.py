@@ -1,26 +1,29 @@
 """`sample`: from a model and data to draws of its posterior."""
 
-import math
+import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import _core, checks
-from stickbreak.errors import CheckpointError, InvalidArgument, TruncationWarning
+from stickbreak.errors import CheckpointError, ConvergenceWarning, InvalidArgument, TruncationWarning
 from stickbreak.io import arrays, streams
 from stickbreak.io.names import Names, naming, with_column
 from stickbreak.io.positions import distinct
-from stickbreak.io.requests import ChainPlan
+from stickbreak.io.requests import ChainPlan, Specification
 from stickbreak.model.likelihoods import Likelihood
 from stickbreak.model.mixture import Mixture
+from stickbreak.model.processes import FiniteDirichlet
 from stickbreak.result import support
-from stickbreak.result.draws import Chains, Draw, Proposals
+from stickbreak.result.draws import Draw, Ran
+from stickbreak.result.extending import chains_of
 from stickbreak.result.fit import Fit
+from stickbreak.result.room import room_of_draws
 from stickbreak.result.trace import Trace
 from stickbreak.run.algorithms import Memoized
 from stickbreak.run.checkpoints import Checkpoint
@@ -30,18 +33,14 @@ from stickbreak.run.moves import usual_moves
 from stickbreak.run.observing import Observer
 from stickbreak.run.progress import sweep_bar
 from stickbreak.run.reading import Given, on_missing, read
-from stickbreak.run.samplers import BlockedGibbs, CollapsedGibbs, Sampler, TreeGuided
+from stickbreak.run.samplers import BlockedGibbs, Sampler, SplitMerge, TreeGuided
+from stickbreak.run.starting import Start, Starts, named, starts_of
+from stickbreak.run.until import Until, until_of
 from stickbreak.shards.cluster import Cluster
 from stickbreak.shards.sharding import Loaded
 
-# A warning is given if a larger share of the sweeps reaches the last components.
-_OFTEN = 0.01
-# The name of a start, or labels.
-Start = str | NDArray[np.int64]
-
-_STARTS = ("single", "singletons", "ibhc", "one-on-top", "fit")
-# Larger partition arrays, in bytes, are stored in a memory map.
-_MOST_IN_MEMORY = 2**30
+# The posterior depends on estimated parameters, so runs with other seeds have the same.
+_SEED_OF_FIT = 0
 
 
 def sample(
@@ -53,7 +52,7 @@ def sample(
     warmup: int = 500,
     chains: int = 4,
     thin: int = 1,
-    init: str | ArrayLike | Fit | None = None,
+    init: str | ArrayLike | Fit | Sequence[str | ArrayLike | Fit] | None = "dispersed",
     keep_rows: ArrayLike | None = None,
     exposure: ArrayLike | None = None,
     seed: int = 0,
@@ -62,6 +61,7 @@ def sample(
     callbacks: Iterable[Callable[[Draw], object]] = (),
     checkpoint: Checkpoint | None = None,
     max_seconds: float | None = None,
+    until: Until | None = None,
 ) -> Trace:
     r"""Draw partitions of the rows from their exact posterior by Markov chain Monte Carlo.
 
@@ -73,8 +73,9 @@ def sample(
     check `Trace.rhat` and `Trace.ess`. Chains run in parallel if threads are free. The same seed gives the same draws
     for any number of threads.
 
-    Parameters of the likelihood that are `None` are estimated once, by ``sb.fit(model, data, seed=seed)`` (under
-    ``DirichletProcess(1.0)`` if `fit` does not support the process, and with the mean of a prior on `mean_precision`).
+    Parameters of the likelihood that are `None` are estimated once, by ``sb.fit(model, data)``, whatever the seed
+    (under ``DirichletProcess(1.0)`` if `fit` does not support the process, and with the mean of a prior on
+    `mean_precision`).
     `Trace.model` has the values. A `SupportWarning` names columns that the model does not see, as in `fit`.
     `resolution` is 0, because rounded values have no closed marginal likelihood. The `truncation` of a process has no
     effect.
@@ -90,7 +91,7 @@ def sample(
         The rows, as in `fit`; data read in blocks are refused. `BlockedGibbs` and `Slice` read them where they are,
         also in a memory map. The other samplers keep them in memory as float64.
     sampler : CollapsedGibbs, SplitMerge, TreeGuided, BlockedGibbs or Slice, optional
-        How chains move. Default: ``CollapsedGibbs()``.
+        How chains move. Default: ``SplitMerge()``, the fastest that leaves bad starts.
     draws : int
         Draws that each chain keeps, at least 1.
     warmup : int
@@ -99,13 +100,16 @@ def sample(
         The number of chains, at least 1.
     thin : int
         Sweeps from one draw to the next, at least 1.
-    init : {"single", "singletons", "ibhc", "one-on-top", "fit"}, array_like or Fit, optional
-        Where all chains start. "single": all rows in one cluster. "singletons": each in its own. "ibhc": the trees of
+    init : {"dispersed", "single", "singletons", "ibhc", "one-on-top", "fit"}, array_like, Fit, or a sequence
+        Where chains start. "dispersed", or None: far apart, so that chains which agree have come together. The first
+        starts from "fit", the second from "singletons" (above 1,000 rows from labels at random, twice as many as the
+        fit has components), the third from "single", the fourth from labels at random, and so on again. No start has
+        more clusters than the process, or the truncation of `BlockedGibbs`, allows. "single": all rows in one cluster.
+        "singletons": each in its own. "ibhc": the trees of
         incremental Bayesian hierarchical clustering (see `hierarchy`). "one-on-top": each row in random order joins the
-        nearest cluster, or opens one. "fit": the components of ``sb.fit(model, data, seed=seed)``, or "single" if all
-        rows are equal. Or integer labels of shape (n,), or a fit: the most probable components of the rows. Default:
-        "ibhc" for `TreeGuided`, "fit" for `BlockedGibbs` (where small clusters share the last of its components) and
-        `Slice`, else "single".
+        nearest cluster, or opens one. "fit": the components of ``sb.fit(model, data)``, or "single" if all
+        rows are equal. Or integer labels of shape (n,), or a fit: the most probable components of the rows. Of a
+        sequence of these, each chain takes the next one in turn.
     keep_rows : array_like of int, shape (m,), optional
         Positions of rows, each at most once. The trace keeps the labels of these rows only; sizes of clusters count all
         rows. 1,000 draws of a million rows take 4 GB for each chain. Without the labels of all rows a trace has no
@@ -126,6 +130,10 @@ def sample(
     max_seconds : float, optional
         Start no sweep after this time, and return the draws so far. The start itself is not cut short: "ibhc" takes
         seconds for 10,000 rows, and longer for large clusters. The same holds for Ctrl-C.
+    until : Until, optional
+        When draws are enough; `draws` stays the most. It is asked after 100 draws of each chain, and each time that
+        their number has grown by a fifth, so that where chains end does not depend on time. `Trace.stop_reason` says
+        what ended them.
 
     Returns
     -------
@@ -150,6 +158,13 @@ def sample(
         A computation left the range of floating-point numbers, or a sweep of `Slice` needs too many components. If
         each chain has a draw, the error's `trace` holds the draws so far.
 
+    Warns
+    -----
+    ConvergenceWarning
+        Chains disagree, have few effective draws, or never moved; `Trace.advice` has all advice.
+    TruncationWarning
+        `BlockedGibbs` needs more components.
+
     References
     ----------
     .. [1] Neal, R. M. (2000). Markov chain sampling methods for Dirichlet process mixture models. Journal of
@@ -171,7 +186,7 @@ def sample(
     True
     """
     checks.instance("model", model, Mixture, "a Mixture")._check_no_background("samplers")
-    chosen = CollapsedGibbs() if sampler is None else sampler
+    chosen = SplitMerge() if sampler is None else sampler
     allowed = "a sampler, such as CollapsedGibbs() or BlockedGibbs(); algorithms are for fit"
     checks.instance("sampler", chosen, Sampler, allowed)
     plan: ChainPlan = {
@@ -184,13 +199,15 @@ def sample(
         "max_seconds": None if max_seconds is None else checks.non_negative("max_seconds", max_seconds, ", or None"),
         "keep_rows": None,
         "threads": checks.threads(threads),
+        "until": until_of(until),
+        "resumed": None,
     }
     if progress is not None:
         progress = checks.flag("progress", progress)
     functions = checked_callbacks(callbacks)
 
-    def predict(fit: Fit, threads: int | None) -> NDArray[np.int64]:
-        return fit.predict(data, exposure=exposure, threads=threads)
+    def predict(fit: Fit) -> NDArray[np.int64]:
+        return fit.predict(data, exposure=exposure, threads=plan["threads"])
 
     with checkpoint_file(checkpoint, "sample", [plan["seed"]]) or nullcontext() as file:
         given = read(data, model, init=init, file=file, minimum=1, exposure=exposure)
@@ -199,12 +216,11 @@ def sample(
         kept = None if keep_rows is None else distinct(keep_rows, "keep_rows", rows.shape[0])
         plan["keep_rows"] = None if kept is None else kept.astype(np.uint32)
         _core.check_model(model.likelihood._to_core(), model.process._to_core(), plan["sampler"])
-        start = _default_start(chosen) if init is None else _start(init, rows, predict)
+        asked = starts_of(init, rows, predict)
         resumed = None if file is None else file.read(rows.shape[0])
-        likelihood, start, fit = _estimated(model, rows, start, given, plan, predict)
-        if init is None and isinstance(chosen, BlockedGibbs) and chosen.truncation and not isinstance(start, str):
-            start = _core.cut_to_clusters(start.astype(np.uint32), chosen.truncation)
-        room = _room(plan["chains"], plan["draws"], rows.shape[0] if kept is None else len(kept))
+        likelihood, fit, of_fit, fit_seconds = _estimated(model, rows, asked, given, plan, predict)
+        starts = _starts(asked, rows.shape[0], chosen, model, of_fit)
+        room = room_of_draws(plan["chains"], plan["draws"], rows.shape[0] if kept is None else len(kept))
         bar = sweep_bar(progress, plan["chains"], plan["warmup"] + plan["draws"] * plan["thin"])
         observer = Observer(functions, bar, file, resumed)
         try:
@@ -213,7 +229,7 @@ def sample(
                 likelihood=likelihood,
                 process=model.process._to_core(),
                 plan=plan,
-                init=start,
+                init=starts,
                 partitions=room,
                 observer=observer,
             )
@@ -225,46 +241,60 @@ def sample(
             observer.close()
     if fit is None:
         warn_of_columns(state, given.names)
-    _warn_of_truncation(found["proposals"].pop("last_tenth", (0, 0)))
     filled = Mixture(likelihood=Likelihood._from_core(*state.likelihood), process=model.process)
     exact = not isinstance(chosen, TreeGuided) or chosen.exact
-    arrays_of_chains = replace(_chains(found, room, plan["chains"]), kept_rows=kept, exact=exact)
+    ran = _ran(plan, named(starts, asked, plan["chains"]), fit_seconds)
+    arrays_of_chains = replace(chains_of(found, room, plan["chains"], ran), kept_rows=kept, exact=exact)
     trace = Trace(arrays_of_chains, filled, (state, rows), given.names, given.levels)
+    _warn_of_draws(trace)
     if found["error"] is not None:
         found["error"].trace = trace
         raise found["error"]
     return trace
 
 
-def _warn_of_truncation(last_tenth: tuple[int, ...]) -> None:
-    """Warn if a larger share of the sweeps than `_OFTEN` has reached the last tenth of the components."""
-    n_sweeps, n_reached, *_ = last_tenth
-    if n_reached > _OFTEN * n_sweeps:
-        text = f"the last tenth of the components had rows in {n_reached} of {n_sweeps} sweeps, so that the truncation"
-        suggestions = ("a larger truncation", "Slice()")
-        warnings.warn(TruncationWarning(f"{text} matters", suggestions=suggestions), stacklevel=3)
+class _Estimate(NamedTuple):
+    """The likelihood with all parameters, and the fit that they and starts come from."""
+
+    likelihood: Specification
+    # None if all parameters are given and no chain starts from a fit, and for rows that are all equal.
+    fit: Fit | None = None
+    # The labels of the fit, if a chain starts from it.
+    labels: NDArray[np.int64] | None = None
+    seconds: float = 0.0
 
 
 def _estimated(
     model: Mixture,
     rows: arrays.Rows,
-    start: Start,
+    asked: Starts,
     given: Given,
     plan: ChainPlan,
-    predict: Callable[[Fit, int | None], NDArray[np.int64]],
-) -> tuple[tuple[str, dict[str, Any]], Start, _core.FitState | None]:
-    """Return the likelihood with all parameters, the start, and the fit that either of them came from."""
+    predict: Callable[[Fit], NDArray[np.int64]],
+) -> _Estimate:
+    began = time.monotonic()
     own, process = model.likelihood._to_core(), model.process._to_core()
-    from_fit = isinstance(start, str) and start == "fit"
     with naming(given.names, on_missing(model.likelihood)):
-        likelihood, fit = _core.estimate(rows, own, process, plan["seed"], from_fit, plan["threads"])
-    if fit is not None:
-        warn_of_estimate(fit, given.names)
-    if from_fit:
-        # All rows are equal if there is no fit.
-        found = None if fit is None else Fit(fit, **given.legend)
-        start = "single" if found is None else predict(found, plan["threads"])
-    return likelihood, start, fit
+        likelihood, state = _core.estimate(rows, own, process, _SEED_OF_FIT, asked.need_fit, plan["threads"])
+    if state is None:
+        return _Estimate(likelihood)
+    warn_of_estimate(state, given.names)
+    fit = Fit(state, **given.legend)
+    return _Estimate(likelihood, fit, predict(fit) if asked.need_fit else None, time.monotonic() - began)
+
+
+def _starts(
+    asked: Starts, n: int, sampler: Sampler, model: Mixture, of_fit: NDArray[np.int64] | None
+) -> tuple[Start, ...]:
+    """Return the starts that chains take in turn."""
+    process = model.process
+    limits = [process.n_components] if isinstance(process, FiniteDirichlet) else []
+    if isinstance(sampler, BlockedGibbs) and sampler.truncation:
+        limits.append(sampler.truncation)
+    most = min(limits, default=n)
+    if of_fit is not None and not asked.given:
+        of_fit = _core.cut_to_clusters(of_fit.astype(np.uint32), most)
+    return asked.filled(of_fit, n, most)
 
 
 def own_rows(given: Given, argument: str, *, copy: bool = True) -> arrays.Rows:
@@ -286,22 +316,23 @@ def own_rows(given: Given, argument: str, *, copy: bool = True) -> arrays.Rows:
     return copied
 
 
-def _default_start(sampler: Sampler) -> str:
-    if sampler._in_place:
-        return "fit"
-    return "ibhc" if isinstance(sampler, TreeGuided) else "single"
+def _ran(plan: ChainPlan, starts: tuple[str, ...], fit_seconds: float) -> Ran:
+    return Ran(
+        sampler=plan["sampler"],
+        seeds=(plan["seed"],) * plan["chains"],
+        starts=starts,
+        warmup=plan["warmup"],
+        thin=plan["thin"],
+        asked=plan["draws"],
+        fit_seconds=fit_seconds,
+    )
 
 
-def _start(init: object, rows: arrays.Rows, predict: Callable[[Fit, int | None], NDArray[np.int64]]) -> Start:
-    if isinstance(init, str):
-        return checks.word("init", init, _STARTS, or_else=("labels of shape (n,)", "a Fit"))
-    if isinstance(init, Fit):
-        if init._state.dimension != rows.shape[1]:
-            found = f"a fit with D = {init._state.dimension}"
-            raise checks.invalid_argument("init", found, f"a fit with D = {rows.shape[1]}, as in the data")
-        return predict(init, None)
-    allowed = " or ".join([*map(repr, _STARTS), "labels of shape (n,)", "a Fit"])
-    return arrays.labels(arrays.numeric(init, "init", allowed), "init", rows.shape[0])
+def _warn_of_draws(trace: Trace) -> None:
+    """Warn of chains that did not mix, and of too few components."""
+    for advice in trace.advice():
+        if isinstance(advice, ConvergenceWarning | TruncationWarning):
+            warnings.warn(advice, stacklevel=3)
 
 
 def warn_of_columns(state: _core.SampledModel | _core.HierarchyState, names: Names | None) -> None:
@@ -317,34 +348,3 @@ def warn_of_estimate(state: _core.FitState, names: Names | None) -> None:
     advice = ran_out(found, Memoized(moves=usual_moves(found.model)))
     remarks = () if advice is None else (advice,)
     warn_of(Fit(state, column_names=names, remarks=remarks), stacklevel=4)
-
-
-def _room(chains: int, draws: int, n: int) -> NDArray[np.int32]:
-    """Return an array for the labels of all draws."""
-    shape = (chains, draws, n)
-    try:
-        if 4 * math.prod(shape) <= _MOST_IN_MEMORY:
-            return np.empty(shape, dtype=np.int32)
-        from tempfile import TemporaryFile
-
-        with TemporaryFile() as file:
-            return np.memmap(file, dtype=np.int32, mode="w+", shape=shape)
-    except (MemoryError, OSError, OverflowError, ValueError) as error:
-        found = (
-            f"{draws}, for which {4 * math.prod(shape):.3g} bytes of labels do not fit in memory or on disk ({error})"
-        )
-        raise checks.invalid_argument("draws", found, "fewer, or thinned by `thin`; or `keep_rows`") from error
-
-
-def _chains(found: dict[str, Any], room: NDArray[np.int32], chains: int) -> Chains:
-    draws, names = found["draws"], found["names"]
-    traced = found["traced"].reshape(chains, draws, len(names))
-    return Chains(
-        partitions=room[:, :draws] if draws == room.shape[1] else room[:, :draws].copy(),
-        log_joint=found["log_joint"].reshape(chains, draws),
-        n_clusters=found["n_clusters"].reshape(chains, draws),
-        sizes=found["sizes"],
-        hyperparameters={name: traced[..., column].copy() for column, name in enumerate(names)},
-        seconds=found["seconds"],
-        proposals={name: Proposals(*counts) for name, counts in found["proposals"].items()},
-    )

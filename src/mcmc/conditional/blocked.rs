@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::grounds::Grounds;
-use crate::mcmc::clusters::n_distinct;
 use crate::mcmc::conditional::field::Field;
 use crate::mcmc::conditional::{COLLAPSED, ConditionalChains, DrawnWeights, LabelState, WeightDraws};
 use crate::mcmc::{Chains, Info, Sampler, Setup};
@@ -81,9 +80,9 @@ impl Sampler for BlockedGibbs {
 
     fn chains<'a>(&'a mut self, setup: Setup<'a>) -> Result<Box<dyn Chains + 'a>> {
         let field = Field::new(setup.grounds, setup.rows)?;
-        let labels = field.labels(setup.start, setup.seed, setup.cancel)?;
-        let weighing = self.weighing(setup.grounds, labels.len(), n_distinct(&labels))?;
-        Ok(Box::new(ConditionalChains { field, weighing, labels }))
+        let starts = field.labels(setup.starts, setup.seed, setup.cancel)?;
+        let weighing = self.weighing(setup.grounds, field.n_rows(), starts.most_clusters())?;
+        Ok(Box::new(ConditionalChains { field, weighing, starts }))
     }
 }
 

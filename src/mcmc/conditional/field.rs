@@ -8,8 +8,8 @@ use crate::error::{Error, Result};
 use crate::grounds::Grounds;
 use crate::likelihood::Likelihood;
 use crate::local_step::{Assign, Buffers, Keep, LocalState, LocalStep};
-use crate::mcmc::Start;
 use crate::mcmc::learned_base::LearnedBase;
+use crate::mcmc::{Start, StartLabels};
 use crate::parallel::Cancel;
 use crate::process::LabelLaw;
 use crate::room::check_room;
@@ -73,15 +73,15 @@ impl<'a> Field<'a> {
         self.n_rows() as f64 * self.grounds.coordinates.log_volume()
     }
 
-    /// The labels of a start. Only trees need the rows in memory.
+    /// The labels of starts. Only trees need the rows in memory.
     ///
     /// # Errors
     /// As [`Start::labels`].
-    pub fn labels(&self, start: Start<'_>, seed: u64, cancel: &Cancel) -> Result<Vec<u32>> {
-        match start {
+    pub fn labels(&self, starts: &[Start<'_>], seed: u64, cancel: &Cancel) -> Result<StartLabels> {
+        StartLabels::new(starts, seed, |start, seed| match start {
             Start::Incremental | Start::OnTop => start.labels(&self.grounds.target(self.rows)?, seed, cancel),
-            _ => start.of_rows(self.n_rows()),
-        }
+            _ => start.of_rows(self.n_rows(), seed),
+        })
     }
 
     /// Number of values of the statistics of this many components before a sweep, after it, and while they are made, of

@@ -13,9 +13,8 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::likelihood::{ComponentStreams, Likelihood};
 use crate::local_step::{ByDraw, Slices};
-use crate::mcmc::clusters::n_distinct;
 use crate::mcmc::learned_base::traced;
-use crate::mcmc::{Chain, Chains, Info};
+use crate::mcmc::{Chain, Chains, Info, StartLabels};
 use crate::parallel::{Cancel, n_threads};
 use crate::process::{Hyperparameters, Stick, Sticks};
 use crate::rng::{Generator, Purpose, key};
@@ -62,8 +61,8 @@ trait WeightDraws: Debug + Send + Sync {
 struct ConditionalChains<'a> {
     field: Field<'a>,
     weighing: Box<dyn WeightDraws>,
-    /// The labels with which chains start, one per row.
-    labels: Vec<u32>,
+    /// The labels with which chains start.
+    starts: StartLabels,
 }
 
 impl ConditionalChains<'_> {
@@ -98,19 +97,19 @@ impl Chains for ConditionalChains<'_> {
         self.field.law.hyperparameters()
     }
 
-    fn labels(&self) -> &[u32] {
-        &self.labels
+    fn starts(&self) -> &StartLabels {
+        &self.starts
     }
 
     fn check_room(&self, n_chains: usize, _at_once: usize) -> Result<()> {
-        let n_clusters = n_distinct(&self.labels);
+        let n_clusters = self.starts.most_clusters();
         self.check_size(n_clusters)?;
         let k = self.weighing.n_components().unwrap_or(n_clusters);
         self.field.check_room(k, n_chains)
     }
 
-    fn start(&self) -> Result<Box<dyn Chain + '_>> {
-        self.chain(LabelState::new(&self.field, &self.labels)?)
+    fn start(&self, chain: usize) -> Result<Box<dyn Chain + '_>> {
+        self.chain(LabelState::new(&self.field, self.starts.of(chain))?)
     }
 
     fn restore(&self, bytes: &[u8]) -> Option<Box<dyn Chain + '_>> {

@@ -8,7 +8,8 @@ use crate::local_step::Slices;
 use crate::mcmc::conditional::field::Field;
 use crate::mcmc::conditional::{COLLAPSED, ConditionalChains, DrawnWeights, LabelState, WeightDraws};
 use crate::mcmc::{Chains, Sampler, Setup};
-use crate::parameters::Parameters;
+use crate::model::{Named, Specification};
+use crate::parameters::{Parameters, Value};
 use crate::process::{self, Jumps, MOST_ATOMS, Stick, Sticks, draw_sticks, log_weights};
 use crate::registry::Entry;
 use crate::rng::{Generator, Purpose, key};
@@ -20,6 +21,10 @@ pub struct Slice;
 /// Levels of sticks fall by this factor. Smaller ones make fewer components without rows, and larger ones let rows move
 /// to more components.
 const FALL: f64 = 0.6;
+
+/// The largest discount of a random measure under which fewer than one of a hundred runs of the usual length ends with
+/// too many components (docs/samplers.md).
+const MOST_DISCOUNT: f64 = 0.4;
 
 impl Slice {
     /// Entry in the registry.
@@ -40,6 +45,25 @@ impl Sampler for Slice {
         Ok(())
     }
 
+    /// Refuses models under which chains end early, or hardly move.
+    fn check_model(&self, specification: &Specification) -> Result<()> {
+        specification.law()?;
+        let Named { name, parameters } = &specification.process;
+        let refuse = |found: &str, reason: &str| {
+            let allowed = format!("{COLLAPSED}, or a discount of at most {MOST_DISCOUNT}");
+            Err(Error::not_supported("sampler", format!("Slice with {found} of {name}"), reason, allowed))
+        };
+        match parameters.0.get("discount") {
+            Some(Value::Array { .. }) => refuse("a learned discount", "chains hardly change it, and most end early"),
+            Some(Value::Number(discount)) if *discount > MOST_DISCOUNT && name == "NormalizedGeneralizedGamma" => {
+                let reason =
+                    format!("more than one of a hundred runs needs a sweep of more than {MOST_ATOMS} components");
+                refuse(&format!("a discount of {discount}"), &reason)
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn chains<'a>(&'a mut self, setup: Setup<'a>) -> Result<Box<dyn Chains + 'a>> {
         let named = &setup.grounds.specification.process;
         let process = process::build(&named.name, &named.parameters)?;
@@ -57,8 +81,8 @@ impl Sampler for Slice {
             return Err(Error::not_supported("sampler", found, reason, allowed));
         };
         let field = Field::new(setup.grounds, setup.rows)?;
-        let labels = field.labels(setup.start, setup.seed, setup.cancel)?;
-        Ok(Box::new(ConditionalChains { field, weighing, labels }))
+        let starts = field.labels(setup.starts, setup.seed, setup.cancel)?;
+        Ok(Box::new(ConditionalChains { field, weighing, starts }))
     }
 }
 
@@ -148,7 +172,7 @@ mod tests {
     use crate::mcmc::conditional::tests::{check_sticks, large};
     use crate::mcmc::tests::cases::{gaussian, named, specification};
     use crate::parallel::Cancel;
-    use crate::parameters::{Value, vector};
+    use crate::parameters::vector;
     use crate::rng::stream;
     use crate::special::ln_gamma;
 

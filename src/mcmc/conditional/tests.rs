@@ -162,9 +162,9 @@ fn run(sampler: &mut dyn Sampler, process: Named, n: u64, forgets: bool) -> (Vec
     let grounds = Grounds::for_sampler(&specification(gaussian(2), process), &rows, &Cancel::default()).expect("valid");
     let cancel = Cancel::default();
     let labels: Vec<u32> = (0..2000).map(|row| row % 3).collect();
-    let setup = Setup { grounds: &grounds, rows: &rows, start: Start::Labels(&labels), seed: 1, cancel: &cancel };
+    let setup = Setup { grounds: &grounds, rows: &rows, starts: &[Start::Labels(&labels)], seed: 1, cancel: &cancel };
     let chains = sampler.chains(setup).expect("supported");
-    let mut chain = chains.start().expect("allowed");
+    let mut chain = chains.start(0).expect("allowed");
     let mut joints = Vec::new();
     for sweep in 0..n {
         if forgets {
@@ -205,10 +205,10 @@ fn damaged_states_are_refused() {
     let cancel = Cancel::default();
     let model = specification(gaussian(2), dirichlet());
     let grounds = Grounds::for_sampler(&model, &rows, &cancel).expect("valid");
-    let setup = || Setup { grounds: &grounds, rows: &rows, start: Start::Single, seed: 1, cancel: &cancel };
+    let setup = || Setup { grounds: &grounds, rows: &rows, starts: &[Start::Single], seed: 1, cancel: &cancel };
     let mut slice = Slice;
     let chains = slice.chains(setup()).expect("supported");
-    let mut chain = chains.start().expect("allowed");
+    let mut chain = chains.start(0).expect("allowed");
     chain.sweep(&mut stream(5, Purpose::Sweeps, 0), 3, &cancel).expect("definite");
     let bytes = chain.save().expect("small");
     assert!(chains.restore(&bytes).is_some());
@@ -222,7 +222,7 @@ fn damaged_states_are_refused() {
     }
     assert!((0..bytes.len()).all(|length| chains.restore(&bytes[..length]).is_none()));
     let mut few = BlockedGibbs::new(&Parameters::from_pairs([("truncation", Value::Number(1.0))])).expect("valid");
-    let start = Setup { start: Start::Labels(&[0, 1, 0, 1, 0, 1]), ..setup() };
+    let start = Setup { starts: &[Start::Labels(&[0, 1, 0, 1, 0, 1])], ..setup() };
     let refused = few.chains(start).and_then(|chains| chains.check_room(1, 1));
     assert!(matches!(refused, Err(Error::InvalidArgument { argument, .. }) if argument == "init"));
 }
@@ -294,7 +294,7 @@ fn away(entry: &Entry, truncation: Option<f64>, process: &Named, n: usize) -> [f
         let rows = DenseRows::new(&rows[..], 1);
         let grounds = Grounds::for_sampler(&specification(normal(), process.clone()), &rows, &cancel).expect("valid");
         let mut sampler = sampler(entry, truncation);
-        let setup = Setup { grounds: &grounds, rows: &rows, start: Start::Single, seed: 0, cancel: &cancel };
+        let setup = Setup { grounds: &grounds, rows: &rows, starts: &[Start::Single], seed: 0, cancel: &cancel };
         let chains = sampler.chains(setup).expect("supported");
         let field = Field::new(&grounds, &rows).expect("valid");
         let state = match saved.take() {

@@ -122,9 +122,9 @@ fn scores(case: &Case, sampler: &dyn Collapsed, carries: bool) -> [f64; 6] {
         state.process = process.filter(|_| carries).unwrap_or(state.process);
         state.refresh(&target);
         // The next sweep is the first to make a draw, and the last of its run.
-        let plan = ChainPlan { draws: 1, warmup: sweep, thin: 1, chains: 1, seed: 23, limit: None };
+        let plan = ChainPlan { draws: 1, warmup: sweep, thin: 1, chains: 1, seed: 23, limit: None, until: None };
         let (identity, started) = (Identity::default(), Instant::now());
-        let chains = &CollapsedChains { target, sampler, labels: first };
+        let chains = &CollapsedChains { target, sampler, starts: first.into() };
         let sampling = Sampling { chains, plan, kept: None, started, identity };
         let state = Box::new(chains.chain(state));
         let resumed = ChainStart { state, sweep, draws: ChainDraws::default(), labels: Vec::new() };

@@ -51,10 +51,11 @@ fn swept(model: &Specification, name: &str, drawn: &PriorDraw, seed: u64) -> (Ve
     let grounds = Grounds::for_sampler(model, &rows, &cancel).expect("valid");
     let mut sampler = build(name, &Parameters::default()).expect("known");
     let value = drawn.learned.last().expect("learned").1;
-    let start = Start::Labels(&drawn.labels);
-    let chains =
-        sampler.chains(Setup { grounds: &grounds, rows: &rows, start, seed, cancel: &cancel }).expect("supported");
-    let bytes = chains.start().and_then(|chain| chain.save()).expect("small");
+    let starts = [Start::Labels(&drawn.labels)];
+    let chains = sampler
+        .chains(Setup { grounds: &grounds, rows: &rows, starts: &starts, seed, cancel: &cancel })
+        .expect("supported");
+    let bytes = chains.start(0).and_then(|chain| chain.save()).expect("small");
     let bytes = if name == "BlockedGibbs" {
         // The value is last in the state of conditional samplers, and they keep nothing that depends on it.
         let length = bytes.len() - size_of::<f64>();

@@ -20,7 +20,7 @@ use crate::parallel::{Cancel, with_threads};
 use crate::parameters::vector;
 use crate::special::log_sum_exp;
 
-const PLAN: ChainPlan = ChainPlan { draws: 40, warmup: 5, thin: 2, chains: 3, seed: 7, limit: None };
+const PLAN: ChainPlan = ChainPlan { draws: 40, warmup: 5, thin: 2, chains: 3, seed: 7, limit: None, until: None };
 
 fn run(target: Target, sampler: &dyn Collapsed, plan: ChainPlan, threads: usize) -> (Vec<i32>, Vec<ChainDraws>) {
     run_keeping(None, target, sampler, plan, threads)
@@ -38,7 +38,7 @@ fn run_keeping(
     let mut partitions = vec![-1; plan.chains * plan.draws * n];
     let labels = Start::Single.labels(&target, 0, &Cancel::default()).expect("as many");
     let (identity, started) = (Identity::default(), Instant::now());
-    let chains = &CollapsedChains { target, sampler, labels };
+    let chains = &CollapsedChains { target, sampler, starts: labels.into() };
     let sampling = Sampling { chains, plan, kept, started, identity };
     let outcome = with_threads(Some(threads), || sampling.run(&mut partitions, None, &(), &Cancel::default()));
     (partitions, outcome.and_then(|outcome| outcome).expect("small").draws)
@@ -115,7 +115,8 @@ fn threads_that_share_the_clusters_of_a_row_change_no_bit() {
 #[test]
 fn draws_follow_the_posterior() {
     for (seed, target) in [points(dirichlet(0.8), 4), words(finite(9, 2.0), 4, true)].into_iter().enumerate() {
-        let plan = ChainPlan { draws: 8000, warmup: 20, thin: 5, chains: 1, seed: seed as u64, limit: None };
+        let plan =
+            ChainPlan { draws: 8000, warmup: 20, thin: 5, chains: 1, seed: seed as u64, limit: None, until: None };
         let (states, exact) = posterior(&target);
         let (partitions, _) = run(target, &CollapsedGibbs::default(), plan, 1);
         let statistic: f64 = states
@@ -149,7 +150,7 @@ impl Observer for Stops {
 fn a_chain_that_is_stopped_keeps_its_draws() {
     let target = points(dirichlet(0.8), 6);
     let labels = Start::Singletons.labels(&target, 0, &Cancel::default()).expect("as many");
-    let chains = &CollapsedChains { target, sampler: &CollapsedGibbs::default(), labels };
+    let chains = &CollapsedChains { target, sampler: &CollapsedGibbs::default(), starts: labels.into() };
     let stopped = |plan: ChainPlan, n_sweeps: usize| {
         let mut partitions = vec![-1; plan.chains * plan.draws * 6];
         let (identity, started) = (Identity::default(), Instant::now());
@@ -239,7 +240,7 @@ fn a_resumed_run_equals_an_uninterrupted_one() {
         named("NormalizedGeneralizedGamma", [("mass", vector(vec![1.0, 1.0])), ("discount", vector(vec![1.5, 1.5]))]);
     let grounds = Grounds::for_sampler(&specification(gaussian(2), process), &rows, &Cancel::default()).expect("valid");
     let target = grounds.target(&rows).expect("closed");
-    let chains = &CollapsedChains { target, sampler: &CollapsedGibbs::default(), labels: vec![0; 6] };
+    let chains = &CollapsedChains { target, sampler: &CollapsedGibbs::default(), starts: vec![0; 6].into() };
     for kept in [None, Some(&[5, 2, 3][..])] {
         let of = |plan| {
             let identity = checkpoint::identity(chains, "CollapsedGibbs", plan, kept, &grounds);

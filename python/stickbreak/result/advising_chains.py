@@ -1,0 +1,94 @@
+"""Advice on chains that did not mix, or not for long enough: `Trace.advice`."""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stickbreak import _core
+from stickbreak.errors import Advice, ConvergenceWarning, TruncationWarning
+from stickbreak.result.draws import Chains, Ran
+
+# R-hat and number of effective draws (over all chains) beyond which estimates are to be trusted (Vehtari et al. 2021).
+MOST_RHAT, LEAST_ESS = 1.01, 400.0
+# Share of the sweeps of `BlockedGibbs` with rows in the last components, above which the truncation matters.
+_OFTEN = 0.01
+# Number of chains whose values are named.
+_MOST_NAMED = 8
+# Stops that nobody asked for as such.
+_CUT = {"max_seconds": "max_seconds", "interrupted": "an interrupt", "error": "an error"}
+
+
+def of_chains(chains: Chains, quantities: Mapping[str, NDArray[Any]]) -> Iterator[Advice]:
+    """Yield the advice on chains and the quantities of their draws."""
+    ran = chains.ran
+    if ran is not None:
+        yield from _of_run(ran, chains.log_joint.shape[1])
+    values = {name: np.ascontiguousarray(found, dtype=np.float64) for name, found in quantities.items()}
+    rhat = {name: _core.rhat(found) for name, found in values.items()}
+    ess = {name: _core.ess(found) for name, found in values.items()}
+    stuck = {name: values[name][:, 0] for name, found in rhat.items() if np.isinf(found)}
+    apart = {name: found for name, found in rhat.items() if MOST_RHAT < found < np.inf}
+    if stuck:
+        each = "; ".join(f"{name} {_listed(found)}" for name, found in stuck.items())
+        text = f"each chain stays at one value, and these differ: {each}"
+        yield ConvergenceWarning(text, kind="stuck", suggestions=_tries(ran))
+    if apart:
+        worst = sorted(apart.items(), key=lambda item: -item[1])
+        text = (
+            f"chains disagree: R-hat above {MOST_RHAT} of {', '.join(f'{name} ({rhat:.3f})' for name, rhat in worst)}"
+        )
+        yield ConvergenceWarning(text, kind="rhat", suggestions=_tries(ran))
+    few = {name: found for name, found in ess.items() if found < LEAST_ESS and name not in stuck}
+    if few:
+        least = sorted(few.items(), key=lambda item: item[1])
+        each = ", ".join(f"{name} ({number:.0f})" for name, number in least)
+        n = chains.log_joint.size
+        text = f"fewer than {LEAST_ESS:.0f} of {n:,} draws are effective: {each}"
+        tries = () if ran is None or ran.state is None else (f"trace.extend(draws={_more(least[0][1], chains)})",)
+        yield ConvergenceWarning(text, kind="ess", suggestions=(*tries, "more draws, or thin"))
+    if rhat["log_joint"] == 1.0 and np.isnan(ess["log_joint"]):
+        yield from _of_still(chains, ran)
+
+
+def _of_still(chains: Chains, ran: Ran | None) -> Iterator[Advice]:
+    """Advise on chains that are all in one place."""
+    n_clusters = int(chains.n_clusters[0, 0])
+    of = f"all draws are one partition, of {n_clusters} cluster{'' if n_clusters == 1 else 's'}"
+    starts = () if ran is None else tuple(dict.fromkeys(ran.starts))
+    if len(starts) > 1:
+        text = f"{of}; chains came there from different starts ({', '.join(starts)})"
+        yield Advice(text, kind="still", suggestions=("more draws, if rare ones matter",))
+    else:
+        from_where = f', where all chains started ("{starts[0]}")' if starts else ""
+        text = f"no chain moved: {of}{from_where}, so nothing tells whether there are better ones"
+        yield ConvergenceWarning(text, kind="still", suggestions=('init="dispersed", so that chains start apart',))
+
+
+def _of_run(ran: Ran, draws: int) -> Iterator[Advice]:
+    n_sweeps, n_reached = ran.last_tenth
+    if n_reached > _OFTEN * n_sweeps:
+        text = f"the last tenth of the components had rows in {n_reached} of {n_sweeps} sweeps, so that the truncation"
+        yield TruncationWarning(f"{text} matters", suggestions=("a larger truncation", "Slice()"))
+    if ran.stop_reason in _CUT and draws < ran.asked:
+        text = f"chains ended after {draws:,} of {ran.asked:,} draws, by {_CUT[ran.stop_reason]}"
+        yield ConvergenceWarning(text, kind="stopped", suggestions=("trace.extend(draws=)",) if ran.state else ())
+
+
+def _tries(ran: Ran | None) -> tuple[str, ...]:
+    name = None if ran is None else ran.sampler[0]
+    moves = () if name == "SplitMerge" else ("SplitMerge()",)
+    return (*moves, "a longer warmup", *(() if name == "TreeGuided" else ("TreeGuided()",)))
+
+
+def _more(ess: float, chains: Chains) -> int:
+    """Return how many more draws of each chain make as many effective ones as are needed, roughly."""
+    draws = int(chains.log_joint.shape[1])
+    return math.ceil(draws * max(1.0, 1.2 * LEAST_ESS / max(ess, 1.0) - 1.0))
+
+
+def _listed(values: NDArray[np.float64]) -> str:
+    shown = ", ".join(f"{value:.10g}" for value in values[:_MOST_NAMED])
+    return f"{shown}, ..." if len(values) > _MOST_NAMED else shown

@@ -1,0 +1,52 @@
+"""When the draws of chains are enough."""
+
+from dataclasses import dataclass
+
+from stickbreak import checks
+
+
+@dataclass(frozen=True)
+class Until:
+    """Draws are enough: chains of `sample` end when every quantity that `Trace.ess` knows has these.
+
+    A quantity that has one value in all draws of all chains needs no effective draws.
+
+    Parameters
+    ----------
+    ess : float
+        Effective draws over all chains, above 0.
+    rhat : float
+        R-hat at most, above 1.
+
+    Raises
+    ------
+    InvalidType, InvalidArgument
+        An argument is not as described.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import stickbreak as sb
+    >>> X = np.random.default_rng(0).normal(size=(30, 1))
+    >>> trace = sb.sample(sb.Mixture(sb.Gaussian()), X, draws=10_000, until=sb.Until(ess=200))
+    >>> trace.stop_reason.value, bool(trace.ess() >= 200)
+    ('until', True)
+    """
+
+    ess: float = 400.0
+    rhat: float = 1.01
+
+    def __post_init__(self) -> None:
+        ess, rhat = checks.non_negative("ess", self.ess), checks.non_negative("rhat", self.rhat)
+        for argument, value, least in (("ess", ess, 0.0), ("rhat", rhat, 1.0)):
+            if value <= least:
+                raise checks.invalid_argument(argument, str(value), f"a finite number above {least:.0f}")
+            object.__setattr__(self, argument, value)
+
+
+def until_of(until: object) -> tuple[float, float] | None:
+    """Return the numbers of an argument `until`."""
+    if until is None:
+        return None
+    found = checks.instance("until", until, Until, "an Until, or None")
+    return found.ess, found.rhat

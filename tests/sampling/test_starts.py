@@ -1,0 +1,137 @@
+"""Where chains start, and what is said of chains that did not come together."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import stickbreak as sb
+
+MODEL = sb.Mixture(likelihood=sb.Gaussian())
+
+
+def apart(n: int = 200, d: int = 10, k: int = 4, distance: float = 50.0, seed: int = 0) -> NDArray[np.float64]:
+    """Clusters so far apart that no row ever changes its cluster alone."""
+    rng = np.random.default_rng(seed)
+    return rng.normal(distance * rng.normal(size=(k, d))[np.arange(n) % k])
+
+
+def sampled(rows: Any = None, sampler: Any = None, model: Any = MODEL, **options: Any) -> sb.Trace:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sb.ConvergenceWarning)
+        rows = apart() if rows is None else rows
+        return sb.sample(model, rows, sampler, **{"draws": 50, "warmup": 50, "threads": 1, **options})
+
+
+def kinds(trace: sb.Trace) -> list[str]:
+    return [advice.kind for advice in trace.advice()]
+
+
+def test_chains_start_apart_and_come_together() -> None:
+    rows = apart()
+    trace = sampled(rows, warmup=200)
+    assert trace.starts == ("fit", "singletons", "single", "random")
+    assert (trace.n_clusters == 4).all()
+    assert trace.rhat("n_clusters") == 1.0
+    assert trace.fit_seconds is not None
+    assert trace.fit_seconds > 0.0
+    assert kinds(trace) == ["still"]
+    first = sampled(rows, sb.CollapsedGibbs(subset=1), draws=1, warmup=0, chains=6)
+    assert first.starts == ("fit", "singletons", "single", "random", "fit", "singletons")
+    numbers = first.n_clusters[:, 0]
+    assert abs(numbers[0] - 4) <= 1
+    assert abs(numbers[1] - 200) <= 1
+    assert numbers[2] <= 2
+    assert 5 <= numbers[3] <= 9
+
+
+def test_many_rows_start_at_random_and_not_alone() -> None:
+    trace = sampled(np.random.default_rng(0).normal(size=(1001, 1)), sb.CollapsedGibbs(subset=1), draws=1, warmup=0)
+    assert trace.starts == ("fit", "random", "single", "random")
+    # Other labels in other chains.
+    assert (trace.partitions[1] != trace.partitions[3]).any()
+
+
+@pytest.mark.parametrize(
+    ("process", "sampler"), [(sb.FiniteDirichlet(3), None), (sb.DirichletProcess(), sb.BlockedGibbs(truncation=3))]
+)
+def test_starts_have_no_more_clusters_than_are_allowed(process: Any, sampler: Any) -> None:
+    model = sb.Mixture(likelihood=sb.Gaussian(), process=process)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sb.TruncationWarning)
+        trace = sampled(apart(), sampler, model, draws=5, warmup=0)
+    assert trace.starts == ("fit", "random", "single", "random")
+    assert trace.n_clusters.max() <= 3
+
+
+def test_a_sequence_has_a_start_for_each_chain() -> None:
+    rows = apart(40)
+    labels = np.arange(40) % 2
+    trace = sampled(rows, sb.CollapsedGibbs(subset=1), init=["single", labels, "fit"], draws=1, warmup=0, chains=5)
+    assert trace.starts == ("single", "labels", "fit", "single", "labels")
+    same = sampled(rows, sb.CollapsedGibbs(subset=1), init=labels, draws=1, warmup=0, chains=2)
+    assert (same.partitions[1] == trace.partitions[1]).all()
+    for init, argument in (
+        (["single", "tree"], r"init\[1\]"),
+        ([labels, labels[1:]], r"init\[1\]"),
+        (["dispersed"], r"init\[0\]"),
+    ):
+        with pytest.raises(sb.InvalidArgument, match=argument):
+            sampled(rows, init=init)
+    finite = sb.Mixture(likelihood=sb.Gaussian(), process=sb.FiniteDirichlet(3))
+    with pytest.raises(sb.InvalidArgument, match="chain 1"):
+        sampled(rows, model=finite, init=["single", "singletons"])
+
+
+def test_the_posterior_does_not_depend_on_the_seed() -> None:
+    rows = apart(60, 2, 3, 3.0)
+    one, other = (sampled(rows, seed=seed, draws=2, chains=1) for seed in (0, 5))
+    for name, value in one.model.likelihood._to_core()[1].items():
+        np.testing.assert_array_equal(value, other.model.likelihood._to_core()[1][name])
+
+
+def test_chains_that_stay_apart_are_named() -> None:
+    """One chain of several is in the wrong place, the last one too."""
+    rows = apart()
+    good = np.arange(200) % 4
+    for init in (["single", good, good, good], [good, good, good, "single"]):
+        with pytest.warns(sb.ConvergenceWarning, match="each chain stays at one value") as caught:
+            trace = sb.sample(MODEL, rows, sb.CollapsedGibbs(), init=init, draws=50, warmup=5, threads=1)
+        assert [warning.filename for warning in caught] == [__file__]
+        assert kinds(trace) == ["stuck"]
+        assert trace.rhat("n_clusters") == np.inf
+        (advice,) = trace.advice()
+        assert "n_clusters" in advice.text
+        assert "SplitMerge()" in advice.suggestions
+        assert "advice: each chain stays" in repr(trace)
+        assert "each chain stays" in trace._repr_html_()
+
+
+def test_chains_of_one_start_that_never_move_are_named() -> None:
+    with pytest.warns(
+        sb.ConvergenceWarning, match='no chain moved: all draws are one partition, of 1 cluster.*"single"'
+    ):
+        trace = sb.sample(MODEL, apart(), sb.CollapsedGibbs(), init="single", draws=50, warmup=50, threads=1)
+    assert kinds(trace) == ["still"]
+    assert trace.rhat() == 1.0
+
+
+def test_few_effective_draws_are_named_and_many_are_not(tmp_path: Any) -> None:
+    rows = np.random.default_rng(0).normal(np.repeat([[-2.0], [2.0]], 20, axis=0))
+    few = sampled(rows, draws=60)
+    assert "ess" in kinds(few)
+    assert "extend(draws=" in next(advice for advice in few.advice() if advice.kind == "ess").suggestions[0]
+    few.save(tmp_path / "trace.safetensors")
+    loaded = sb.load(tmp_path / "trace.safetensors")
+    assert isinstance(loaded, sb.Trace)
+    assert [str(advice) for advice in loaded.advice()] == [str(advice) for advice in few.advice()]
+    assert (loaded.starts, loaded.stop_reason) == (few.starts, "draws")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sb.ConvergenceWarning)
+        many = sb.sample(MODEL, rows, draws=3000, threads=1)
+    assert many.advice() == ()
+    assert min(many.ess(name) for name in ("log_joint", "n_clusters", "largest_cluster")) >= 400.0
+    cut = sampled(rows, draws=10**6, max_seconds=0.3)
+    assert (cut.stop_reason, "stopped" in kinds(cut)) == ("max_seconds", True)
