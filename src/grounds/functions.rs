@@ -119,8 +119,8 @@ impl Ranked {
     fn unevenness(&self) -> f64 {
         let mut gaps: Vec<f64> = self.values.windows(2).map(|pair| (pair[1] - pair[0]).ln()).collect();
         let middle = median(&mut gaps);
-        gaps.iter_mut().for_each(|gap| *gap = (*gap - middle).abs());
-        median(&mut gaps)
+        let mut apart: Vec<f64> = gaps.iter().map(|gap| (gap - middle).abs()).collect();
+        median(&mut apart)
     }
 }
 

@@ -61,9 +61,9 @@ pub fn estimate(draws: &LabelDraws, loss: Loss, plan: SearchPlan, cancel: &Cance
     let (loss, of_groups) = if draws.n_groups() <= FEW_GROUPS {
         best_of_all(&objective, plan.max_clusters)?
     } else {
-        let limits = if plan.max_clusters < draws.most_clusters() { 1..=plan.max_clusters } else { 1..=0 };
+        let is_limit = plan.max_clusters < draws.most_clusters() && plan.max_clusters <= SMALL_LIMIT;
         let mut best: Option<(f64, Vec<u32>)> = None;
-        for max_clusters in limits.filter(|_| plan.max_clusters <= SMALL_LIMIT) {
+        for max_clusters in (1..=plan.max_clusters).filter(|_| is_limit) {
             best = Some(best_of_runs(&objective, SearchPlan { max_clusters, ..plan }, best.as_ref(), cancel)?);
         }
         best.map_or_else(|| best_of_runs(&objective, plan, None, cancel), Ok)?
