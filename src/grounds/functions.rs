@@ -109,10 +109,11 @@ impl Ranked {
 
     /// The log of the number of ways in which as many rows could have each of its values.
     fn surprise(&self) -> f64 {
-        let mut counts = vec![0_usize; self.values.len()];
-        self.places.iter().for_each(|&place| counts[place] += 1);
+        let mut places = self.places.clone();
+        places.sort_unstable();
         let ln_factorial = |count: usize| ln_gamma(count as f64 + 1.0);
-        ln_factorial(self.places.len()) - counts.into_iter().map(ln_factorial).sum::<f64>()
+        let of_values = places.chunk_by(|a, b| a == b).map(|equal| ln_factorial(equal.len())).sum::<f64>();
+        ln_factorial(places.len()) - of_values
     }
 
     /// The median distance of the logs of gaps between neighbouring values from their median: 0 for whole numbers.

@@ -297,7 +297,9 @@ def test_interrupt_at_any_time_keeps_every_fit_that_has_begun() -> None:
     assert lost < 5
 
 
-@pytest.mark.parametrize("call", ["trace.density(X)", "trace.log_likelihood()", "trace.sample_parameters(trace.n_clusters[0, 0])"])
+@pytest.mark.parametrize(
+    "call", ["trace.density(X)", "trace.log_likelihood()", "trace.sample_parameters(trace.n_clusters[0, 0])"]
+)
 def test_interrupts_win_in_methods(call: str) -> None:
     """A result that is complete before the next look at signals does not hide the interrupt."""
     run = start(f"""
