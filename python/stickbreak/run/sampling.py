@@ -218,7 +218,9 @@ def sample(
         _core.check_model(model.likelihood._to_core(), model.process._to_core(), plan["sampler"])
         asked = starts_of(init, rows, predict)
         resumed = None if file is None else file.read(rows.shape[0])
-        likelihood, fit, of_fit, fit_seconds = _estimated(model, rows, asked, given, plan, predict)
+        likelihood, fit, of_fit, fit_seconds = _estimated(
+            model, rows, asked, given, plan, predict, is_plain=exposure is None
+        )
         starts = _starts(asked, rows.shape[0], chosen, model, of_fit)
         room = room_of_draws(plan["chains"], plan["draws"], rows.shape[0] if kept is None else len(kept))
         bar = sweep_bar(progress, plan["chains"], plan["warmup"] + plan["draws"] * plan["thin"])
@@ -271,6 +273,8 @@ def _estimated(
     given: Given,
     plan: ChainPlan,
     predict: Callable[[Fit], NDArray[np.int64]],
+    *,
+    is_plain: bool,
 ) -> _Estimate:
     began = time.monotonic()
     own, process = model.likelihood._to_core(), model.process._to_core()
@@ -280,7 +284,15 @@ def _estimated(
         return _Estimate(likelihood)
     warn_of_estimate(state, given.names)
     fit = Fit(state, **given.legend)
-    return _Estimate(likelihood, fit, predict(fit) if asked.need_fit else None, time.monotonic() - began)
+    labels = None
+    if asked.need_fit:
+        # A reader can be read only once, and its rows are here.
+        labels = (
+            Fit(state).predict(rows, threads=plan["threads"])
+            if is_plain and isinstance(rows, np.ndarray)
+            else predict(fit)
+        )
+    return _Estimate(likelihood, fit, labels, time.monotonic() - began)
 
 
 def _starts(
