@@ -72,7 +72,7 @@ fn are_constant(halves: &[Vec<f64>]) -> bool {
     halves.iter().flatten().all(|value| *value == halves[0][0])
 }
 
-/// The draws, of which those that are next to each other but for rounding are equal.
+/// The draws, in which values that differ by rounding only are replaced by one of them.
 fn rounded(draws: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..draws.len()).collect();
     order.sort_by(|&a, &b| draws[a].total_cmp(&draws[b]));

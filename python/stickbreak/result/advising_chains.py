@@ -17,7 +17,7 @@ MOST_RHAT, LEAST_ESS = 1.01, 400.0
 _OFTEN = 0.01
 # Number of chains whose values are named.
 _MOST_NAMED = 8
-# Stops that nobody asked for as such.
+# Stops before all draws are made, and what caused them.
 _CUT = {"max_seconds": "max_seconds", "interrupted": "an interrupt", "error": "an error"}
 
 

@@ -22,7 +22,7 @@ _LARGE_WEIGHT = 4.0
 # are smaller than the third one on average.
 _LEAST_TOTAL, _FEW_TOTAL, _SMALL_WEIGHT = 2.0, 1000.0, 0.1
 # Columns repeat if this share of the rows is the largest number of their values, and together if they have at most this
-# many times as many combinations as values. So many columns are compared.
+# many times as many combinations as values. At most the last number of columns is compared.
 _REPEATED, _SAME, _MOST_COMPARED = 0.7, 1.1, 32
 # Distinct rows are counted up to this number, and estimated above it.
 _COUNTED = 1000
@@ -92,7 +92,7 @@ def _are_codes(sample: NDArray[Any] | None) -> bool:
 
 
 def _of_groups(sample: NDArray[Any] | None, fit: Result) -> Iterator[Advice]:
-    """Look for columns whose values repeat in the same rows, but for a few."""
+    """Look for columns whose values repeat in the same rows, apart from a few rows."""
     if sample is None or len(sample) < _LEAST_ROWS:
         return
     # Of columns that repeat together: their positions, and a number for each of their combinations.

@@ -174,7 +174,7 @@ class Trace(Diagnosing, Partitioning, Mixing, Extending):
         - "truncation": `BlockedGibbs` often had rows in the last tenth of its components.
 
         Quantities are those of `ess`. `sample` gives advice of the classes `ConvergenceWarning` and `TruncationWarning`
-        as warnings, too. Draws of ``TreeGuided(exact=False)`` are results of a search, of which there is none.
+        as warnings, too. There is no advice on draws of ``TreeGuided(exact=False)``, which are results of a search.
 
         Returns
         -------

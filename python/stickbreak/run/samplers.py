@@ -14,7 +14,7 @@ class Sampler(Specification):
     """Base of all samplers."""
 
     _family: ClassVar[str] = "samplers"
-    # Whether it reads the rows where they are, and starts from a fit. Others copy them in float64.
+    # Whether it reads the rows where they are. Others copy them in float64.
     _in_place: ClassVar[bool] = False
 
     def _check(self) -> None:
@@ -73,9 +73,8 @@ class BlockedGibbs(Sampler):
     order of sticks matters and Gibbs steps hardly change it.
 
     It supports `DirichletProcess`, `PitmanYor`, and, without truncation, `FiniteDirichlet`, and every likelihood with a
-    closed marginal likelihood. Chains start from a fit, because new clusters appear only where a draw from the base
-    measure happens to fit some rows, which is rare in many columns. `CollapsedGibbs` and `SplitMerge` find them sooner,
-    where the rows fit in memory.
+    closed marginal likelihood. New clusters appear only where a draw from the base measure happens to fit some rows,
+    which is rare in many columns. `CollapsedGibbs` and `SplitMerge` find them sooner, where the rows fit in memory.
 
     Parameters
     ----------

@@ -102,9 +102,10 @@ def sample(
         Sweeps from one draw to the next, at least 1.
     init : {"dispersed", "single", "singletons", "ibhc", "one-on-top", "fit"}, array_like, Fit, or a sequence
         Where chains start. "dispersed", or None: far apart, so that chains which agree have come together. The first
-        starts from "fit", the second from "singletons" (above 1,000 rows from labels at random, twice as many as the
-        fit has components), the third from "single", the fourth from labels at random, and so on again. No start has
-        more clusters than the process, or the truncation of `BlockedGibbs`, allows. "single": all rows in one cluster.
+        starts from "fit", the second from "singletons" (above 1,000 rows, and for `BlockedGibbs` and `Slice`, from
+        random labels: twice as many as the fit has components), the third from "single", the fourth from labels at
+        random, and so on again. No start has more clusters than the process, or the truncation of `BlockedGibbs`,
+        allows. "single": all rows in one cluster.
         "singletons": each in its own. "ibhc": the trees of
         incremental Bayesian hierarchical clustering (see `hierarchy`). "one-on-top": each row in random order joins the
         nearest cluster, or opens one. "fit": the components of ``sb.fit(model, data)``, or "single" if all
@@ -303,6 +304,9 @@ def _starts(
     limits = [process.n_components] if isinstance(process, FiniteDirichlet) else []
     if isinstance(sampler, BlockedGibbs) and sampler.truncation:
         limits.append(sampler.truncation)
+    if sampler._in_place:
+        # A sweep of theirs visits each row with each component, of which the default truncation follows the starts.
+        limits.append(1 if of_fit is None else 2 * np.unique(of_fit).size)
     most = min(limits, default=n)
     if of_fit is not None and not asked.given:
         of_fit = _core.cut_to_clusters(of_fit.astype(np.uint32), most)
