@@ -53,7 +53,7 @@ trace = sb.sample(
     model,
     faithful,
     sb.SplitMerge(),
-    draws=1500,
+    draws=4000,
     warmup=500,
     chains=2,
     seed=0,

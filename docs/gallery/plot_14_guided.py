@@ -12,6 +12,7 @@ The page needs the folder ``STICKBREAK_DATA``.
 # %%
 # 1,300 rows of 13 clusters: the toy data of the paper.
 import os
+import warnings
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -36,6 +37,8 @@ model = sb.Mixture(
 # %%
 # The log joint probability of three samplers from the same start, in which rows lie on top of each other in few
 # clusters. The last one is the published sampler: it does not leave the posterior as it is, so its draws are biased.
+# 200 draws from there, without warmup, show the way to the posterior; each trace warns that they are not yet of it.
+warnings.simplefilter("ignore", sb.errors.ConvergenceWarning)
 samplers = {
     "Gibbs": sb.CollapsedGibbs(),
     "tree-guided": sb.TreeGuided(),

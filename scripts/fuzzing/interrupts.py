@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from typing import Any
@@ -30,19 +31,25 @@ def run(seed: int, number: int) -> str:
     rng = generator(seed, _KIND, number)
     name, _, call = good_call(rng)
     came: list[bool] = []
+    lost: list[bool] = []
 
     def press(*_: object) -> None:
         came.append(True)
         raise KeyboardInterrupt
 
+    def lose(unraisable: Any) -> None:
+        """Note an interrupt within a callback of a weak reference, from which Python raises nothing."""
+        lost.append(unraisable.exc_type is KeyboardInterrupt)
+
     before = signal.signal(signal.SIGINT, press)
+    sys.unraisablehook = lose
     timer = threading.Timer(rng.uniform(0.0, seconds), os.kill, (os.getpid(), signal.SIGINT))
     is_complete = False
     try:
         timer.start()
         result = call()
         is_complete = True
-        if came and not _tells(result):
+        if came and not any(lost) and not _tells(result):
             raise Failure(f"{name} has lost an interrupt")
         timer.join()
     except KeyboardInterrupt:
@@ -50,6 +57,9 @@ def run(seed: int, number: int) -> str:
     finally:
         timer.join()
         signal.signal(signal.SIGINT, before)
+        sys.unraisablehook = sys.__unraisablehook__
+    if any(lost):
+        return "lost by Python"
     return "interrupted" if came else "late"
 
 

@@ -37,7 +37,7 @@ const FLOOR: f64 = 1e-12;
 /// objective of "map" and "ml" is then within N + K a times this many nats of its maximum.
 const SETTLED: f64 = 1e-11;
 /// Maximum number of turns.
-const TURNS: usize = 10_000;
+const TURNS: usize = 100_000;
 /// Lower limit of a proportion, so that its logarithm is finite.
 const LEAST: f64 = 1e-300;
 

@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn steps_and_smooth_functions_follow() {
         assert!(follows(|row| f64::from(u8::from(row % 40 > 17))));
-        assert!(follows(|row| f64::from(u8::from(row % 40 > 1))));
+        assert!(follows(|row| f64::from(u8::from(row % 40 > 2))));
         assert!(follows(|row| -((row % 40 / 7) as f64).powi(2)));
         assert!(follows(|row| [2.0, 0.0, 3.0, 1.0][row % 40 / 10]));
         assert!(follows(|row| (1.0 + (row % 40) as f64).ln()));
