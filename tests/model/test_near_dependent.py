@@ -71,6 +71,25 @@ def test_results_are_in_the_columns_of_the_data(tmp_path: Any) -> None:
     assert np.isfinite(fit.update(rows[:100]).elbo)
 
 
+@pytest.mark.parametrize("front", [False, True])
+def test_blocks_may_have_other_columns_in_front(front: bool) -> None:
+    """Slopes are those of the columns of a block, wherever it stands."""
+    rng = np.random.default_rng(3)
+    start = rng.normal(4.0, 2.0, size=500)
+    pair = np.column_stack([start, 3.0 * start + rng.normal(0.0, 1e-6, size=500)])
+    counts = rng.poisson(4.0, size=(500, 1)).astype(float)
+    first, second, count = (1, 2, 0) if front else (0, 1, 2)
+    rows = np.hstack([counts, pair] if front else [pair, counts])
+    fit = fitted(rows, sb.Columns({(count,): sb.Poisson(), (first, second): sb.Gaussian()}))
+    assert fit.support.residual == (second,)
+    given = fit.conditional({first: 5.0})
+    assert given.mean[sorted([second, count]).index(second)] == pytest.approx(15.0, abs=1e-4)
+    # A Student t with so many degrees of freedom that it is normal.
+    found = fit.marginal([second]).log_density([[15.0]])[0]
+    mean, scale = pair[:, 1].mean(), pair[:, 1].std()
+    assert found == pytest.approx(-0.5 * ((15.0 - mean) / scale) ** 2 - np.log(scale * np.sqrt(2.0 * np.pi)), abs=0.05)
+
+
 def test_frames_streams_and_float32() -> None:
     rows, _, kinds = jobs()
     frame = pd.DataFrame(rows, columns=["start", "end"]).assign(kind=np.where(np.arange(600) % 2, "a", "b"))

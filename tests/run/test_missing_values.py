@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import logsumexp
+from scipy.special import gammaln, logsumexp
 
 import stickbreak as sb
 from cases import (
@@ -70,6 +70,28 @@ def test_one_global_step(likelihood: str, process: str) -> None:
     expected = oracle.collapsed_elbo(case.rows, start, case.mixture, case.weights)
     assert fit.elbo == pytest.approx(expected, rel=1e-9, abs=1e-9 * case.scale)
     np.testing.assert_allclose(fit.counts, case.weights @ case.responsibilities, rtol=1e-12)
+
+
+@pytest.mark.parametrize("likelihood", [sb.SphericalGaussian, sb.DiagonalGaussian])
+def test_values_that_are_there_are_rounded(likelihood: Any) -> None:
+    """One component in closed form: each value that is there, and no other, adds a twelfth of its squared step."""
+    rng = np.random.default_rng(7)
+    steps, n = np.array([1.0, 0.5, 4.0]), 200
+    rows = np.round(rng.normal(3.0, 4.0, size=(n, 3)) / steps) * steps
+    rows[rng.random((n, 3)) < [0.1, 0.4, 0.7]] = np.nan
+    rows = rows[~np.isnan(rows).all(axis=1)]
+    own = likelihood(mean=np.zeros(3), mean_precision=0.5, shape=3.0, rate=2.0, resolution=steps)
+    model = sb.Mixture(likelihood=own, process=sb.FiniteDirichlet(1))
+    fit = sb.fit(model, rows, sb.Full(max_passes=2, tol=0.0), missing="marginalize", progress=False)
+    counts, means = (~np.isnan(rows)).sum(0), np.nanmean(rows, axis=0)
+    squares = np.nansum((rows - means) ** 2, axis=0) + 0.5 * counts / (0.5 + counts) * means**2 + counts * steps**2 / 12
+    by_column = likelihood is sb.DiagonalGaussian
+    shape = 3.0 + counts / 2 if by_column else 3.0 + counts.sum() / 2
+    rate = 2.0 + squares / 2 if by_column else 2.0 + squares.sum() / 2
+    np.testing.assert_allclose(fit.components["rate"][0], rate, rtol=1e-10)
+    log_ratios = gammaln(shape) - gammaln(3.0) + 3.0 * np.log(2.0) - shape * np.log(rate)
+    expected = np.sum(log_ratios) + 0.5 * (np.log(0.5 / (0.5 + counts)) - counts * np.log(2.0 * np.pi)).sum()
+    assert fit.elbo == pytest.approx(expected, rel=1e-10)
 
 
 @every_marginalising

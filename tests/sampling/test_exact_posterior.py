@@ -4,11 +4,13 @@ Each test has a fixed seed. Chi-squared statistics are compared with the quantil
 of them together give a false alarm for fewer than one choice of seeds in 10,000.
 """
 
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy import sparse
+from scipy import sparse, stats
+from scipy.special import betaln
 from scipy.stats import chi2
 
 import stickbreak as sb
@@ -219,6 +221,34 @@ def test_a_learned_concentration_has_its_posterior(sampler):
         error = found.std() / np.sqrt(8000 / 1.5)
         # 4.9 standard errors: once in a million.
         assert abs(found.mean() - expected) < 4.9 * error
+
+
+@pytest.mark.parametrize("truncation", [2, 3])
+@pytest.mark.filterwarnings("ignore::stickbreak.TruncationWarning")
+def test_a_concentration_learned_from_few_sticks_has_its_posterior(truncation):
+    """All labels of five rows, whose last stick takes what the others leave: its rows tell of the others' sticks."""
+    likelihood, marginal, rows = gaussian()
+    labels = np.array(list(product(range(truncation), repeat=5)))
+    given = Posterior(marginal, lambda sizes: 0.0, rows[:5])
+    log_likelihood = np.array([given.log_joint(canonical(each)) for each in labels])
+    counts = (labels[:, :, None] == np.arange(truncation)).sum(1)
+    behind = counts[:, ::-1].cumsum(1)[:, ::-1][:, 1:]
+    grid = np.exp(np.linspace(-9.0, 5.0, 600))
+    log_prior = [(betaln(1 + counts[:, :-1], alpha + behind) - betaln(1, alpha)).sum(1) for alpha in grid]
+    weights = (grid * stats.gamma.pdf(grid, 2.0, scale=1.0))[:, None] * np.exp(np.array(log_prior) + log_likelihood)
+    weights /= weights.sum()
+    model = sb.Mixture(likelihood=likelihood, process=sb.DirichletProcess(sb.Gamma(2.0, 1.0)))
+    sampler = sb.BlockedGibbs(truncation=truncation)
+    trace = sb.sample(model, rows[:5], sampler, init="single", draws=4000, warmup=50, thin=10, chains=1, seed=5)
+    drawn = trace.hyperparameters["concentration"][0]
+    is_together = labels[:, 0] == labels[:, 1]
+    for found, expected in [
+        (drawn, weights.sum(1) @ grid),
+        (np.log(drawn), weights.sum(1) @ np.log(grid)),
+        ((trace.partitions[0, :, 0] == trace.partitions[0, :, 1]).astype(float), weights.sum(0) @ is_together),
+    ]:
+        batches = found.reshape(50, -1).mean(1)
+        assert abs(found.mean() - expected) < 5.6 * batches.std(ddof=1) / np.sqrt(50)
 
 
 @pytest.mark.parametrize("sampler", ["gibbs", "restricted", "tree-guided", "blocked"])
