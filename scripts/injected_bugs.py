@@ -21,11 +21,13 @@ from pathlib import Path
 
 from mistakes import BUGS, FILLED, SWITCH, Bug
 from mistakes_of_background import OF_BACKGROUND
+from mistakes_of_chains import OF_CHAINS
 from mistakes_of_columns import OF_COLUMNS
 from mistakes_of_reader import OF_READER
 from mistakes_of_repeats import OF_REPEATS
 from mistakes_of_second_reader import OF_SECOND_READER
 from mistakes_of_shards import OF_SHARDS
+from mistakes_of_third_reader import OF_THIRD_READER
 from mistakes_of_trust import OF_TRUST
 from mistakes_of_unseen import OF_UNSEEN
 from more_mistakes import MORE
@@ -42,6 +44,8 @@ ALL = (
     *OF_TRUST,
     *OF_READER,
     *OF_SECOND_READER,
+    *OF_CHAINS,
+    *OF_THIRD_READER,
 )
 
 MODULE = f"""//! Mistakes for `scripts/injected_bugs.py`.
@@ -55,17 +59,23 @@ pub fn is(number: usize) -> bool {{
 """
 
 
+def with_mistakes(folder: Path) -> dict[str, str]:
+    """Return the texts of the files of sources in `folder` that get mistakes, with all of them."""
+    texts = {one.file: (folder / one.file).read_text(encoding="utf-8") for one in ALL}
+    for one in ALL:
+        if texts[one.file].count(one.find) != 1:
+            raise SystemExit(f"bug {one.number}: its text does not stand once in {one.file}")
+        texts[one.file] = texts[one.file].replace(one.find, one.replace)
+    return texts
+
+
 def make_copy(folder: Path) -> None:
     """Puts the committed sources, with all mistakes, into `folder`; what was built there stays."""
     folder.mkdir(parents=True, exist_ok=True)
     archive = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, check=True, capture_output=True).stdout
     # tar leaves files that are newer than the commit looking old, so that cargo would not build them again.
     subprocess.run(["tar", "--extract", "--touch"], cwd=folder, check=True, input=archive)
-    texts = {one.file: (folder / one.file).read_text(encoding="utf-8") for one in ALL}
-    for one in ALL:
-        if texts[one.file].count(one.find) != 1:
-            raise SystemExit(f"bug {one.number}: its text does not stand once in {one.file}")
-        texts[one.file] = texts[one.file].replace(one.find, one.replace)
+    texts = with_mistakes(folder)
     texts["src/fit/update.rs"] += FILLED
     texts["src/lib.rs"] = (folder / "src/lib.rs").read_text(encoding="utf-8") + "\nmod injected;\n"
     texts["src/injected.rs"] = MODULE
