@@ -50,7 +50,8 @@ def _galaxy() -> Problem:
     return sb.Mixture(likelihood=sb.Gaussian()), rows
 
 
-def _clusters(n: int, d: int, k: int, apart: float) -> Problem:
+def clusters(n: int, d: int, k: int, apart: float) -> Problem:
+    """Normal clusters of equal size, whose centres are about that many standard deviations apart."""
     rng = np.random.default_rng(0)
     centres = rng.normal(size=(k, d))
     centres *= apart / np.sqrt(2.0 * d)
@@ -88,9 +89,9 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "toy 1,300 x 2": _toy,
     "galaxy 82 x 1": _galaxy,
     "codes 47 x 35": _codes,
-    "200 x 10, 5 clusters 4 sd apart": lambda: _clusters(200, 10, 5, 4.0),
-    "200 x 10, 4 clusters 50 sd apart": lambda: _clusters(200, 10, 4, 50.0),
-    "1,000 x 50, 8 clusters 8 sd apart": lambda: _clusters(1000, 50, 8, 8.0),
+    "200 x 10, 5 clusters 4 sd apart": lambda: clusters(200, 10, 5, 4.0),
+    "200 x 10, 4 clusters 50 sd apart": lambda: clusters(200, 10, 4, 50.0),
+    "1,000 x 50, 8 clusters 8 sd apart": lambda: clusters(1000, 50, 8, 8.0),
     "counts 600 x 12": _counts,
     "mixed 500 x 6": _mixed,
     "10k 10,000 x 6": _ten_thousand,

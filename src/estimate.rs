@@ -3,8 +3,8 @@
 use crate::data::{Rows, TableRows};
 use crate::error::{Error, Result};
 use crate::events::Observer;
-use crate::fit::{Job, Settings, fit};
-use crate::fitted::{Fitted, StopReason};
+use crate::fit::{Job, Settings, Starts};
+use crate::fitted::{Fitted, Resumed, StopReason};
 use crate::grounds::check_values;
 use crate::init::Init;
 use crate::likelihood;
@@ -15,15 +15,16 @@ use crate::process;
 use crate::simd::Scalar;
 
 /// Returns the specification with which to sample, and the fit that estimated its parameters, if any were open. It is a
-/// fit with [`Settings::usual`], under `DirichletProcess(1.0)` if the process, or a prior of it, has no bound. A given
-/// resolution is used by the fit alone, because rounding cells have no closed marginal likelihood.
+/// fit with [`Settings::usual`], whose search copies do not lead astray, under `DirichletProcess(1.0)` if the process,
+/// or a prior of it, has no bound. A given resolution is used by the fit alone, because rounding cells have no closed
+/// marginal likelihood.
 ///
 /// `always`: for a sampler whose chains start from the fit. There is one even if no parameter is open, unless all rows
 /// are equal.
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] for rows that are all equal;
-/// [`Error::Cancelled`], also if the fit was interrupted; as [`fit`].
+/// [`Error::Cancelled`], also if the fit was interrupted; as [`Job::best_of`].
 pub fn estimate<F: Scalar>(
     specification: &Specification,
     rows: &dyn Rows<F>,
@@ -50,7 +51,8 @@ pub fn estimate<F: Scalar>(
     let settings = Settings { seed, ..Settings::usual(&model)? };
     let data = TableRows { rows, weights: None };
     let job = Job { specification: &model, rows: &data, init: &Init::KmeansPlusPlus, settings: &settings, ask: None };
-    let fitted = fit(&job, None, observer, cancel)?;
+    let starts = Starts { seeds: &[seed], in_turn: true };
+    let fitted = job.best_of(starts, Resumed::default(), observer, cancel)?;
     if fitted.stop_reason == StopReason::Interrupted {
         return Err(Error::Cancelled);
     }

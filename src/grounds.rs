@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::data::{
-    Coordinates, Dataset, Domain, Freedom, Informative, Moments, OTHER_VALUES, Reading, RowUnits, Rows, SeenRows,
-    Sought, all_moments, check_rows, informative, strays, typical,
+    Coordinates, Dataset, Domain, Freedom, Informative, Moments, OTHER_VALUES, Reading, Repetition, RowUnits, Rows,
+    SeenRows, Sought, all_moments, check_rows, informative, strays, typical,
 };
 use crate::error::{Error, Result};
 use crate::likelihood;
@@ -200,8 +200,13 @@ fn of_moments<F: Scalar>(
         if !groups.is_empty() || !together.is_empty() {
             let sample = &first_rows(rows)?;
             found.coordinates = RoundedColumns { rows, data, sample, cancel }.left_out(found.coordinates, groups)?;
-            let spread = if is_table { &spread_rows(rows)? } else { sample };
-            let follow = functions(&together, data, &found.coordinates, spread);
+            let mut spread = if is_table { spread_rows(rows)? } else { sample.clone() };
+            // Values of copied rows repeat in all columns, which tells of no function.
+            if data.repeats.rows == Repetition::Copies && !data.repeats.are_codes {
+                spread.sort_unstable_by(|a, b| a.iter().map(|x| x.to_bits()).cmp(b.iter().map(|x| x.to_bits())));
+                spread.dedup();
+            }
+            let follow = functions(&together, data, &found.coordinates, &spread);
             if !follow.is_empty() {
                 found.coordinates = found.coordinates.without_rounded(&follow);
             }

@@ -135,3 +135,30 @@ def test_few_effective_draws_are_named_and_many_are_not(tmp_path: Any) -> None:
     assert min(many.ess(name) for name in ("log_joint", "n_clusters", "largest_cluster")) >= 400.0
     cut = sampled(rows, draws=10**6, max_seconds=0.3)
     assert (cut.stop_reason, "stopped" in kinds(cut)) == ("max_seconds", True)
+
+
+def test_copies_do_not_lead_the_start_and_its_estimate() -> None:
+    """Open parameters are those of the fit that looks at distinct rows, so that copies open few clusters."""
+    rows = np.repeat(np.random.default_rng(0).normal(np.repeat([[-4.0] * 2, [4.0] * 2], 50, axis=0)), 3, axis=0)
+    fit = sb.fit(MODEL, rows)
+    trace = sampled(rows, draws=200, warmup=100)
+    assert fit.search_rows == 100
+    for name, value in fit.model.likelihood._to_core()[1].items():
+        if name != "resolution" and value is not None:
+            np.testing.assert_allclose(value, trace.model.likelihood._to_core()[1][name], rtol=1e-9, atol=1e-9)
+    assert trace.n_clusters.mean() < 6.0
+    assert "repeats" not in kinds(trace)
+
+
+def test_clusters_of_rounded_values_are_named(tmp_path: Any) -> None:
+    ages = np.random.default_rng(0).normal(45.0, 12.0, size=(1000, 1)).round()
+    with pytest.warns(sb.errors.Advice, match="where a fit has 1: values of column 0 are rounded"):
+        trace = sampled(ages, draws=100, warmup=100)
+    assert "repeats" in kinds(trace)
+    trace.save(tmp_path / "trace.safetensors")
+    loaded = sb.load(tmp_path / "trace.safetensors")
+    assert isinstance(loaded, sb.Trace)
+    assert [str(advice) for advice in loaded.advice()] == [str(advice) for advice in trace.advice()]
+    assert "repeats" in kinds(trace.extend(10))
+    exact = ages + np.random.default_rng(1).uniform(-0.5, 0.5, size=ages.shape)
+    assert "repeats" not in kinds(sampled(exact, draws=100, warmup=100))

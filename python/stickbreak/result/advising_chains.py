@@ -10,11 +10,15 @@ from numpy.typing import NDArray
 from stickbreak import _core
 from stickbreak.errors import Advice, ConvergenceWarning, TruncationWarning
 from stickbreak.result.draws import Chains, Ran
+from stickbreak.result.fit import Fit
+from stickbreak.result.support import columns
 
 # R-hat and number of effective draws (over all chains) beyond which estimates are to be trusted (Vehtari et al. 2021).
 MOST_RHAT, LEAST_ESS = 1.01, 400.0
 # Share of the sweeps of `BlockedGibbs` with rows in the last components, above which the truncation matters.
 _OFTEN = 0.01
+# Clusters for each component of the fit above which rounded values or copies are probably the cause.
+_MANY = 3.0
 # Number of chains whose values are named.
 _MOST_NAMED = 8
 # Stops before all draws are made, and what caused them.
@@ -25,7 +29,7 @@ def of_chains(chains: Chains, quantities: Mapping[str, NDArray[Any]]) -> Iterato
     """Yield the advice on chains and the quantities of their draws."""
     ran = chains.ran
     if ran is not None:
-        yield from _of_run(ran, chains.log_joint.shape[1])
+        yield from _of_run(ran, chains.log_joint.shape[1], chains.n_clusters)
     values = {name: np.ascontiguousarray(found, dtype=np.float64) for name, found in quantities.items()}
     rhat = {name: _core.rhat(found) for name, found in values.items()}
     ess = {name: _core.ess(found) for name, found in values.items()}
@@ -53,6 +57,15 @@ def of_chains(chains: Chains, quantities: Mapping[str, NDArray[Any]]) -> Iterato
         yield from _of_still(chains, ran)
 
 
+def repeats_of(fit: Fit) -> str:
+    """Return what a fit makes of copies and rounded values; empty if it found none."""
+    if fit.search_rows is not None:
+        return f"many rows are copies or have weights ({fit.search_rows:,} would say the same)"
+    steps = getattr(fit.model.likelihood, "resolution", None)
+    rounded = [] if steps is None else np.flatnonzero(np.zeros(fit._state.dimension) + steps).tolist()
+    return f"values of {columns(rounded, fit.column_names)} are rounded" if rounded else ""
+
+
 def _of_still(chains: Chains, ran: Ran | None) -> Iterator[Advice]:
     """Advise on chains that are all in one place."""
     n_clusters = int(chains.n_clusters[0, 0])
@@ -67,11 +80,19 @@ def _of_still(chains: Chains, ran: Ran | None) -> Iterator[Advice]:
         yield ConvergenceWarning(text, kind="still", suggestions=('init="dispersed", so that chains start apart',))
 
 
-def _of_run(ran: Ran, draws: int) -> Iterator[Advice]:
+def _of_run(ran: Ran, draws: int, n_clusters: NDArray[np.int64]) -> Iterator[Advice]:
     n_sweeps, n_reached = ran.last_tenth
     if n_reached > _OFTEN * n_sweeps:
         text = f"the last tenth of the components had rows in {n_reached} of {n_sweeps} sweeps, so that the truncation"
         yield TruncationWarning(f"{text} matters", suggestions=("a larger truncation", "Slice()"))
+    mean = float(n_clusters.mean())
+    if ran.repeats and mean > _MANY * ran.fit_components:
+        text = (
+            f"draws have {mean:.1f} clusters, where a fit has {ran.fit_components}: {ran.repeats}, which the model of "
+            "a sampler takes for exact values of separate rows"
+        )
+        tries = ("the data without copies", "Categorical() for codes", "values plus uniform noise of a step")
+        yield Advice(text, kind="repeats", suggestions=tries)
     if ran.stop_reason in _CUT and draws < ran.asked:
         text = f"chains ended after {draws:,} of {ran.asked:,} draws, by {_CUT[ran.stop_reason]}"
         yield ConvergenceWarning(text, kind="stopped", suggestions=("trace.extend(draws=)",) if ran.state else ())

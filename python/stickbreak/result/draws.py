@@ -91,6 +91,9 @@ class Ran:
     asked: int
     # Of the fit from which chains started, or that estimated parameters.
     fit_seconds: float
+    # Its number of components with rows, and what it says of copies and rounded values, which chains take for exact.
+    fit_components: int = 0
+    repeats: str = ""
     stop_reason: ChainsStopped = ChainsStopped.DRAWS
     # Number of sweeps of `BlockedGibbs`, and of those with rows in the last tenth of its components.
     last_tenth: tuple[int, int] = (0, 0)
@@ -109,7 +112,8 @@ class Ran:
         found = dict(checks.instance("ran", header, dict, "an object"))
         name, parameters = found["sampler"]
         whole = [found[key] for key in ("warmup", "thin", "asked")] + [*found["seeds"], *found["last_tenth"]]
-        words = [name, found["stop_reason"], *found["starts"]]
+        whole.append(found.get("fit_components", 0))
+        words = [name, found["stop_reason"], *found["starts"], found.get("repeats", "")]
         fits = all(isinstance(number, int) and number >= 0 for number in whole) and isinstance(parameters, dict)
         fits = fits and all(isinstance(word, str) for word in words) and isinstance(found["fit_seconds"], float)
         fits = fits and len(found["seeds"]) == len(found["starts"]) == chains and len(found["last_tenth"]) == 2

@@ -172,9 +172,11 @@ class Trace(Diagnosing, Partitioning, Mixing, Extending):
         - "still": all draws of all chains are one partition.
         - "stopped": chains were cut short.
         - "truncation": `BlockedGibbs` often had rows in the last tenth of its components.
+        - "repeats": rows are copies or values are rounded, and draws have more than three times the clusters of a fit.
 
-        Quantities are those of `ess`. `sample` gives advice of the classes `ConvergenceWarning` and `TruncationWarning`
-        as warnings, too. There is no advice on draws of ``TreeGuided(exact=False)``, which are results of a search.
+        Quantities are those of `ess`. `sample` gives advice of the classes `ConvergenceWarning` and
+        `TruncationWarning`, and "repeats", as warnings, too. There is no advice on draws of
+        ``TreeGuided(exact=False)``, which are results of a search.
 
         Returns
         -------

@@ -19,7 +19,7 @@ from stickbreak.io.requests import ChainPlan, Specification
 from stickbreak.model.likelihoods import Likelihood
 from stickbreak.model.mixture import Mixture
 from stickbreak.model.processes import FiniteDirichlet
-from stickbreak.result import support
+from stickbreak.result import advising_chains, support
 from stickbreak.result.draws import Draw, Ran
 from stickbreak.result.extending import chains_of
 from stickbreak.result.fit import Fit
@@ -165,6 +165,8 @@ def sample(
         Chains disagree, have few effective draws, or never moved; `Trace.advice` has all advice.
     TruncationWarning
         `BlockedGibbs` needs more components.
+    Advice
+        Rows repeat or values are rounded, and draws have far more clusters than the fit has components.
 
     References
     ----------
@@ -246,7 +248,7 @@ def sample(
         warn_of_columns(state, given.names)
     filled = Mixture(likelihood=Likelihood._from_core(*state.likelihood), process=model.process)
     exact = not isinstance(chosen, TreeGuided) or chosen.exact
-    ran = _ran(plan, named(starts, asked, plan["chains"]), fit_seconds)
+    ran = _ran(plan, named(starts, asked, plan["chains"]), fit, fit_seconds)
     arrays_of_chains = replace(chains_of(found, room, plan["chains"], ran), kept_rows=kept, exact=exact)
     trace = Trace(arrays_of_chains, filled, (state, rows), given.names, given.levels)
     _warn_of_draws(trace)
@@ -332,7 +334,7 @@ def own_rows(given: Given, argument: str, *, copy: bool = True) -> arrays.Rows:
     return copied
 
 
-def _ran(plan: ChainPlan, starts: tuple[str, ...], fit_seconds: float) -> Ran:
+def _ran(plan: ChainPlan, starts: tuple[str, ...], fit: Fit | None, fit_seconds: float) -> Ran:
     return Ran(
         sampler=plan["sampler"],
         seeds=(plan["seed"],) * plan["chains"],
@@ -341,13 +343,15 @@ def _ran(plan: ChainPlan, starts: tuple[str, ...], fit_seconds: float) -> Ran:
         thin=plan["thin"],
         asked=plan["draws"],
         fit_seconds=fit_seconds,
+        fit_components=0 if fit is None else fit.n_occupied,
+        repeats="" if fit is None else advising_chains.repeats_of(fit),
     )
 
 
 def _warn_of_draws(trace: Trace) -> None:
-    """Warn of chains that did not mix, and of too few components."""
+    """Warn of chains that did not mix, of too few components, and of clusters of equal values."""
     for advice in trace.advice():
-        if isinstance(advice, ConvergenceWarning | TruncationWarning):
+        if isinstance(advice, ConvergenceWarning | TruncationWarning) or advice.kind == "repeats":
             warnings.warn(advice, stacklevel=3)
 
 
