@@ -66,6 +66,19 @@ def test_starts_have_no_more_clusters_than_are_allowed(process: Any, sampler: An
     assert trace.n_clusters.max() <= 3
 
 
+@pytest.mark.parametrize(
+    ("process", "usual"),
+    [(None, sb.Slice()), (sb.FiniteDirichlet(3), sb.BlockedGibbs()), (sb.PitmanYor(0.2), sb.Slice())],
+)
+def test_clusters_without_a_closed_marginal_have_a_default(process: Any, usual: Any) -> None:
+    rows = apart(60, 2, 3, 6.0)
+    model = sb.Mixture(likelihood=sb.StudentT(), process=process or sb.DirichletProcess())
+    options = {"draws": 10, "warmup": 5, "model": model}
+    assert (sampled(rows, **options).partitions == sampled(rows, usual, **options).partitions).all()
+    with pytest.raises(sb.NotSupported, match="no closed marginal likelihood"):
+        sampled(rows, model=sb.Mixture(likelihood=sb.SphericalGaussian(base="product")))
+
+
 def test_a_sequence_has_a_start_for_each_chain() -> None:
     rows = apart(40)
     labels = np.arange(40) % 2

@@ -70,9 +70,8 @@ _OF_FIT_ALONE = ("base", "resolution", "truncation")
 @click.option(
     "--sampler",
     type=_SAMPLERS,
-    default="split-merge",
     metavar="NAME",
-    help=f"How chains move: {_SAMPLERS.names()}. [default: sm]",
+    help=f"How chains move: {_SAMPLERS.names()}. [default: sm, or slice, or blocked-gibbs, the first that may]",
 )
 @field_options(*Sampler.__subclasses__(), said=_SAID)
 @click.option("--draws", type=int, default=1000, metavar="N", show_default=True, help="Draws that each chain keeps.")
@@ -116,7 +115,7 @@ def mcmc(
     likelihood: type[Likelihood] | None,
     columns_spec: str | None,
     process: type[Process],
-    sampler: type[Sampler],
+    sampler: type[Sampler] | None,
     n_components: int | None,
     draws: int,
     warmup: int,
@@ -153,7 +152,10 @@ def mcmc(
         stickbreak mcmc rows.csv --out trace.safetensors --sampler tree-guided
     """
     of_sampler = {name: given.pop(name) for name in _OF_SAMPLERS}
-    check_used([sampler], of_sampler, {name: said.option for name, said in _SAID.items() if said.option is not None})
+    kind = sampler or sb.SplitMerge
+    check_used([kind], of_sampler, {name: said.option for name, said in _SAID.items() if said.option is not None})
+    is_usual = sampler is None and all(value is None for value in of_sampler.values())
+    moves = None if is_usual else made(kind, of_sampler)
     if "n_components" in {field.name for field in fields(process)} or n_components is not None:
         given["n_components"] = n_components
     chosen = Chosen(likelihood, columns_spec, given)
@@ -174,7 +176,7 @@ def mcmc(
         trace = sb.sample(
             model,
             rows,
-            made(sampler, of_sampler),
+            moves,
             draws=draws,
             warmup=warmup,
             chains=chains,

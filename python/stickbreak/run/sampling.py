@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import _core, checks
-from stickbreak.errors import CheckpointError, ConvergenceWarning, InvalidArgument, TruncationWarning
+from stickbreak.errors import CheckpointError, ConvergenceWarning, InvalidArgument, NotSupported, TruncationWarning
 from stickbreak.io import arrays, streams
 from stickbreak.io.names import Names, naming, with_column
 from stickbreak.io.positions import distinct
@@ -33,7 +33,7 @@ from stickbreak.run.moves import usual_moves
 from stickbreak.run.observing import Observer
 from stickbreak.run.progress import sweep_bar
 from stickbreak.run.reading import Given, on_missing, read
-from stickbreak.run.samplers import BlockedGibbs, Sampler, SplitMerge, TreeGuided
+from stickbreak.run.samplers import BlockedGibbs, Sampler, Slice, SplitMerge, TreeGuided
 from stickbreak.run.starting import Start, Starts, named, starts_of
 from stickbreak.run.until import Until, until_of
 from stickbreak.shards.cluster import Cluster
@@ -41,6 +41,8 @@ from stickbreak.shards.sharding import Loaded
 
 # The posterior depends on estimated parameters, so runs with other seeds have the same.
 _SEED_OF_FIT = 0
+# Those behind the first are for clusters without a closed marginal likelihood.
+_USUAL = (SplitMerge(), Slice(), BlockedGibbs())
 
 
 def sample(
@@ -91,7 +93,8 @@ def sample(
         The rows, as in `fit`; data read in blocks are refused. `BlockedGibbs` and `Slice` read them where they are,
         also in a memory map. The other samplers keep them in memory as float64.
     sampler : CollapsedGibbs, SplitMerge, TreeGuided, BlockedGibbs or Slice, optional
-        How chains move. Default: ``SplitMerge()``, the fastest that leaves bad starts.
+        How chains move. Default: ``SplitMerge()``, the fastest that leaves bad starts; under likelihoods and processes
+        that it does not support ``Slice()``, or else ``BlockedGibbs()``.
     draws : int
         Draws that each chain keeps, at least 1.
     warmup : int
@@ -189,7 +192,7 @@ def sample(
     True
     """
     checks.instance("model", model, Mixture, "a Mixture")._check_no_background("samplers")
-    chosen = SplitMerge() if sampler is None else sampler
+    chosen = _usual(model) if sampler is None else sampler
     allowed = "a sampler, such as CollapsedGibbs() or BlockedGibbs(); algorithms are for fit"
     checks.instance("sampler", chosen, Sampler, allowed)
     plan: ChainPlan = {
@@ -256,6 +259,17 @@ def sample(
         found["error"].trace = trace
         raise found["error"]
     return trace
+
+
+def _usual(model: Mixture) -> Sampler:
+    """Return the first of the usual samplers that supports the model, or the first of all for its error."""
+    for sampler in _USUAL:
+        try:
+            _core.check_model(model.likelihood._to_core(), model.process._to_core(), sampler._to_core())
+        except NotSupported:
+            continue
+        return sampler
+    return _USUAL[0]
 
 
 class _Estimate(NamedTuple):

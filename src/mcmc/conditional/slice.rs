@@ -48,6 +48,7 @@ impl Sampler for Slice {
     /// Refuses models under which chains end early, or hardly move.
     fn check_model(&self, specification: &Specification) -> Result<()> {
         specification.law()?;
+        weighing(&specification.process)?;
         let Named { name, parameters } = &specification.process;
         let refuse = |found: &str, reason: &str| {
             let allowed = format!("{COLLAPSED}, or a discount of at most {MOST_DISCOUNT}");
@@ -65,25 +66,29 @@ impl Sampler for Slice {
     }
 
     fn chains<'a>(&'a mut self, setup: Setup<'a>) -> Result<Box<dyn Chains + 'a>> {
-        let named = &setup.grounds.specification.process;
-        let process = process::build(&named.name, &named.parameters)?;
-        let weighing: Box<dyn WeightDraws> = if let Some(process) = process.clone().sticks() {
-            Box::new(SlicedSticks(process))
-        } else if let Some(process) = process.clone().jumps() {
-            Box::new(SlicedJumps(process))
-        } else {
-            let found = format!("Slice with {}", named.name);
-            let (reason, allowed) = if process.shares().is_some() {
-                ("it has a fixed number of components, which need no slices", "BlockedGibbs()")
-            } else {
-                ("its weights are neither pieces of a stick nor jumps of a random measure", COLLAPSED)
-            };
-            return Err(Error::not_supported("sampler", found, reason, allowed));
-        };
+        let weighing = weighing(&setup.grounds.specification.process)?;
         let field = Field::new(setup.grounds, setup.rows)?;
         let starts = field.labels(setup.starts, setup.seed, setup.cancel)?;
         Ok(Box::new(ConditionalChains { field, weighing, starts }))
     }
+}
+
+/// How weights of a process are drawn.
+fn weighing(named: &Named) -> Result<Box<dyn WeightDraws>> {
+    let process = process::build(&named.name, &named.parameters)?;
+    if let Some(process) = process.clone().sticks() {
+        return Ok(Box::new(SlicedSticks(process)));
+    }
+    if let Some(process) = process.clone().jumps() {
+        return Ok(Box::new(SlicedJumps(process)));
+    }
+    let found = format!("Slice with {}", named.name);
+    let (reason, allowed) = if process.shares().is_some() {
+        ("it has a fixed number of components, which need no slices", "BlockedGibbs()")
+    } else {
+        ("its weights are neither pieces of a stick nor jumps of a random measure", COLLAPSED)
+    };
+    Err(Error::not_supported("sampler", found, reason, allowed))
 }
 
 /// The error for more components than a sweep may have.
