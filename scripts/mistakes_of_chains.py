@@ -12,7 +12,7 @@ OF_CHAINS: tuple[Bug, ...] = (
         "src/mcmc/start.rs",
         "&self.0[chain % self.0.len()]",
         f"&self.0[if {bug(216)} {{ 0 }} else {{ chain % self.0.len() }}]",
-        "tests/sampling/test_starts.py",
+        "tests/sampling/test_starts_of_chains.py",
     ),
     Bug(
         217,
@@ -29,6 +29,6 @@ OF_CHAINS: tuple[Bug, ...] = (
         "python/stickbreak/result/advising_chains.py",
         "np.ascontiguousarray(found, dtype=np.float64) for",
         f"np.ascontiguousarray(found[:1] if {python_bug(218)} else found, dtype=np.float64) for",
-        "tests/sampling/test_starts.py",
+        "tests/sampling/test_starts_of_chains.py",
     ),
 )

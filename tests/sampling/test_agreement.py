@@ -22,8 +22,14 @@ def paper_scale(rows):
     return covariance / np.sqrt(10 * np.linalg.det(covariance))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(pytest.param(name, marks=pytest.mark.slow) for name in SAMPLERS if name != "tree-guided"),
+        # As long as all others together; the next test has shorter chains of it.
+        pytest.param("tree-guided", marks=pytest.mark.long),
+    ],
+)
 def test_every_sampler_agrees_with_the_reference(data_directory, name):
     """Four standard errors of the difference: each check fails for one seed in 16,000."""
     rows = np.load(data_directory / "nrmm" / "toy.npz")["X"].astype(float)
