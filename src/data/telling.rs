@@ -16,15 +16,21 @@ const WIDE: usize = 32;
 
 /// Values are a smooth function of their order if neighbours differ by at most this part of what they do in any order.
 const SMOOTH: f64 = 0.2;
+/// At most this part of the inner values are turning points; in any order two of three are.
+const TURNING: f64 = 0.25;
 /// Fewer values may be in such an order by chance.
 const LEAST_SMOOTH: usize = 20;
 
-/// Whether values in order are those of a smooth function, by the ratio of von Neumann (1941).
+/// Whether values in order are those of a smooth function, by the ratio of von Neumann (1941), which is small for values
+/// of clusters, too, and by the number of turning points (Bienaymé 1874).
 pub fn are_smooth(values: &[f64]) -> bool {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     let apart: f64 = values.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).sum();
     let spread: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    values.len() >= LEAST_SMOOTH && apart <= 2.0 * SMOOTH * spread
+    let turns = |three: &&[f64]| (three[1] - three[0]) * (three[2] - three[1]) < 0.0;
+    let n_turning = values.windows(3).filter(turns).count() as f64;
+    let n = values.len();
+    n >= LEAST_SMOOTH && apart <= 2.0 * SMOOTH * spread && n_turning <= TURNING * (n - 2) as f64
 }
 
 /// The columns that each tell all rows apart, those together of which one is a smooth function of the other one.
@@ -127,6 +133,13 @@ mod tests {
         sorted.sort_unstable();
         let any: Vec<u32> = any.iter().map(|value| sorted.partition_point(|other| other < value) as u32).collect();
         assert_eq!(orders(40, &[rows, curve, any]), [vec![0, 1], vec![2]]);
+    }
+
+    #[test]
+    fn values_of_two_clusters_are_in_no_smooth_order() {
+        let value = |row: u32| f64::from(row * 17 % 41) / 10.0 + if row < 20 { 0.0 } else { 60.0 };
+        assert!(!are_smooth(&(0..40).map(value).collect::<Vec<f64>>()));
+        assert!(are_smooth(&(0..40).map(|row| (f64::from(row) / 6.0).sin()).collect::<Vec<f64>>()));
     }
 
     #[test]

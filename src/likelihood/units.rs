@@ -4,12 +4,15 @@
 use crate::data::{Coordinates, Dependent};
 use crate::error::{Error, Result};
 use crate::likelihood::layout::{Member, forget_kept, keep, members};
+use crate::linalg::cholesky;
 use crate::parameters::{Parameters, Value, table, vector};
 use crate::registry::{Entry, Measure, Measured};
 
 /// Variance shown in directions in which the data do not vary, as a fraction of the variance elsewhere. It keeps shown
 /// matrices and vectors positive, so that they can be given as parameters again.
 const SHOWN: f64 = 1e-9;
+/// The variance of a residual keeps few digits beside that of its column if it is a smaller part of it.
+const LOST: f64 = 1e-13;
 /// A given parameter leaves a direction out if its variance there is at most this fraction.
 const THIN: f64 = 1e-6;
 
@@ -136,7 +139,7 @@ pub fn lowered(entry: &Entry, given: &Parameters, coordinates: &Coordinates) -> 
                     let allowed = format!("of size {d}, the number of columns of the data");
                     return Err(Error::invalid(*name, format!("of size {size}"), allowed));
                 }
-                Some((_, data)) => Some(table(coordinates.rank(), coordinates.lower_matrix(data))),
+                Some((_, data)) => Some(table(coordinates.rank(), lowered_matrix(name, data, coordinates)?)),
                 None => None,
             },
             (Measure::Dof, Value::Number(number)) if *number <= d as f64 - 1.0 => {
@@ -152,6 +155,30 @@ pub fn lowered(entry: &Entry, given: &Parameters, coordinates: &Coordinates) -> 
         }
     }
     Ok(all)
+}
+
+/// A matrix of the data's columns in coordinates.
+///
+/// # Errors
+/// [`Error::InvalidArgument`] if the variance of a residual is lost among the digits of that of its column.
+fn lowered_matrix(name: &str, matrix: &[f64], coordinates: &Coordinates) -> Result<Vec<f64>> {
+    let (d, r) = (coordinates.n_columns(), coordinates.rank());
+    let lowered = coordinates.lower_matrix(matrix);
+    let column_of = |place: usize| coordinates.kept()[place];
+    let is_residual = |place: &usize| coordinates.residuals().iter().any(|one| one.column == column_of(*place));
+    let is_lost = |place: &usize| {
+        let square = lowered[place * (r + 1)] * coordinates.units()[*place].powi(2);
+        square < LOST * matrix[column_of(*place) * (d + 1)]
+    };
+    match (0..r).filter(is_residual).find(is_lost) {
+        None => Ok(lowered),
+        Some(place) => {
+            let column = column_of(place);
+            let found = format!("a matrix in whose digits what column {column} has beyond the others is lost");
+            let allowed = format!("None, or data with a difference in place of column {column}");
+            Err(Error::invalid(name, found, allowed))
+        }
+    }
 }
 
 /// Converts complete parameters from coordinates to the data's columns, in the form that [`in_coordinates`] accepts.
@@ -176,7 +203,12 @@ fn of_data_of(entry: &Entry, parameters: &Parameters, coordinates: &Coordinates)
     for (Measured { name, measure, .. }, value) in measured(entry, parameters, parameters) {
         match (measure, all.0.get_mut(*name), value) {
             (Measure::Dof, Some(Value::Number(shown)), Value::Number(number)) => *shown = number + n_lost,
-            (Measure::Products, Some(Value::Array { data, .. }), _) => fill(data, coordinates, coordinates.n_columns()),
+            (Measure::Products, Some(Value::Array { data, .. }), _) => {
+                fill(data, coordinates, coordinates.n_columns());
+                if !coordinates.residuals().is_empty() {
+                    make_positive_definite(data, coordinates.n_columns());
+                }
+            }
             (Measure::Squares, Some(Value::Array { data, .. }), _) => fill(data, coordinates, 0),
             _ => {}
         }
@@ -194,6 +226,18 @@ fn fill(squares: &mut [f64], coordinates: &Coordinates, stride: usize) {
     }
     for dependent in coordinates.dependents() {
         squares[dependent.column * (stride + 1)] *= 1.0 + SHOWN;
+    }
+}
+
+/// Raises the diagonal where the variance of a residual is lost among the digits of those of the columns.
+fn make_positive_definite(matrix: &mut [f64], d: usize) {
+    let mut share = f64::EPSILON;
+    while let Err(failure) = cholesky(d, &mut matrix.to_vec()) {
+        if share > SHOWN {
+            return;
+        }
+        matrix[failure.pivot * (d + 1)] *= 1.0 + share;
+        share *= 2.0;
     }
 }
 

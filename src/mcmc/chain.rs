@@ -227,8 +227,8 @@ impl<'a> Sampling<'a> {
         let ended = match () {
             () if chains.iter().any(has_failed) => ChainEnd::Failed,
             () if cancel.check().is_err() => ChainEnd::Interrupted,
-            () if n_draws >= self.plan.draws => ChainEnd::Draws,
             () if is_enough => ChainEnd::Until,
+            () if n_draws >= self.plan.draws => ChainEnd::Draws,
             () if self.is_late() => ChainEnd::Limit,
             () => ChainEnd::Callback,
         };

@@ -56,7 +56,7 @@ impl<S: Collapsed> Sampler for S {
     fn check_model(&self, specification: &Specification) -> Result<()> {
         let Named { name, parameters } = &specification.likelihood;
         likelihood::check_urns(name, parameters, "BlockedGibbs() or Slice(), or ")?;
-        specification.law().map(|_| ())
+        specification.partitions().map(|_| ())
     }
 
     fn chains<'a>(&'a mut self, setup: Setup<'a>) -> Result<Box<dyn Chains + 'a>> {

@@ -153,6 +153,31 @@ def test_rounded_copies_in_float32_are_left_out() -> None:
     assert fit.n_occupied == 2
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_residuals_far_below_the_digits_of_a_matrix(seed: int) -> None:
+    """Milliseconds over months: the fit is that of the difference, and its scale is refused as a given one."""
+    rng = np.random.default_rng(seed)
+    kinds = rng.integers(0, 2, size=800)
+    start = 1.6e12 + rng.normal(0.0, 1e10, size=800).round()
+    rows = np.column_stack(
+        [start, start + rng.normal(np.array([60.0, 5.0])[kinds], np.array([8.0, 1.0])[kinds]).round()]
+    )
+    fit = fitted(rows)
+    assert fit.n_occupied == 2
+    assert adjusted_rand_score(kinds, fit.predict(rows)) == 1.0
+    with pytest.raises(sb.InvalidArgument, match=r"scale .* column 1 has beyond the others is lost"):
+        sb.fit(fit.model, rows)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_clusters_of_few_repeated_values_are_no_function(seed: int) -> None:
+    """Thirty rows drawn again and again, in two clusters."""
+    rng = np.random.default_rng(seed)
+    base = rng.normal(np.repeat([[-4.0, -4.0], [4.0, 4.0]], 15, axis=0))
+    fit = fitted(base[rng.integers(0, 30, size=150)])
+    assert (fit.n_components, fit.support.dependent) == (2, ())
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_what_float32_leaves_of_a_column_is_nothing(seed: int) -> None:
     values = np.random.default_rng(seed).normal(170.0, 9.0, size=1000)
@@ -246,12 +271,16 @@ def test_groups_of_a_column_are_left_out(seed: int, tmp_path: Any) -> None:
     late = np.column_stack([rng.normal(45.0, 9.0, 3000).round(), rng.integers(0, 2, 3000)])
     both = fitted(np.concatenate([early, late]), algorithm=sb.Full(max_passes=2))
     assert both.support.dependent == ()
-    # A flag that one row contradicts is a flag, and so are groups of values that hardly repeat.
+    # A flag that one row contradicts is a flag; groups in order follow from values that do not repeat, too.
     contradicted = (ages >= 40).astype(float)
     contradicted[0] = 1.0 - contradicted[0]
     assert fitted(np.column_stack([contradicted, ages]), algorithm=sb.Full(max_passes=2)).support.dependent == ()
-    rows = np.column_stack([other > 0.0, other])
-    assert fitted(rows, algorithm=sb.Full(max_passes=2)).support.dependent == ()
+    for groups in (other > 0.0, np.searchsorted([-1.0, 0.0, 1.0], other)):
+        fit = fitted(np.column_stack([groups, other]))
+        assert (fit.n_components, fit.support.dependent) == (1, (0,))
+    for one in (np.log(other + 9.0), groups ^ 1):
+        rows = np.column_stack([one, other])
+        assert fitted(rows, algorithm=sb.Full(max_passes=2)).support.dependent == ()
 
 
 def converted(kind: str, clusters: int, n: int, seed: int) -> tuple[Array, NDArray[np.int64]]:
@@ -309,12 +338,12 @@ def test_rounded_columns_beside_others(tmp_path: Any) -> None:
 
 
 def test_what_is_no_rounding_stays() -> None:
-    """First and last days that are equal or one day apart, a flag beside what decides it, and few rows."""
+    """First and last days that are equal or one day apart, groups of noise, and few rows."""
     rng = np.random.default_rng(4)
     first = rng.normal(200.0, 60.0, size=2000).round()
     days = np.column_stack([first, first + rng.integers(0, 2, size=2000)])
     value = rng.normal(size=400)
-    flag = np.column_stack([value, value > 0.0])
+    flag = np.column_stack([value, value + 0.2 * rng.normal(size=400) > 0.0])
     few = rng.normal(size=(12, 5)).round(1)
     for table in (days, flag, few):
         assert fitted(table).support.dependent == ()

@@ -189,6 +189,28 @@ def test_skewed_columns() -> None:
     assert all(list(advising._of_skewed(each.to_numpy(), None)) for each in scaled)
 
 
+def test_codes_flags_and_counts_that_follow_from_another() -> None:
+    rng = np.random.default_rng(0)
+    codes, flags, counts = rng.integers(0, 5, 600), rng.random(600) < 0.5, rng.poisson(4.0, 600)
+    table = pd.DataFrame({"x": rng.normal(size=600), "code": codes, "flag": flags, "count": counts})
+    beside = {
+        "name": np.array(list("abcde"))[codes],
+        "region": np.array(list("uuvvw"))[codes],
+        "again": flags,
+        "more": 1 + counts,
+    }
+    for name, column in beside.items():
+        wide = table.assign(**{name: column})
+        few = sb.Memoized(max_passes=2, moves=())
+        fit = sb.fit(sb.Mixture(sb.columns_for(wide, verbose=False)), wide, few)
+        assert (
+            f"'{name}' follows from another column" in {each.kind: each.text for each in fit.advice()}["copied_columns"]
+        )
+    rows = np.column_stack([codes, rng.integers(0, 5, 600), np.arange(600) % 200])
+    fit = sb.fit(sb.Mixture(sb.Categorical()), rows, sb.Memoized(max_passes=2, moves=()))
+    assert "copied_columns" not in {each.kind for each in fit.advice()}
+
+
 def test_copied_columns_under_independent_columns() -> None:
     rows = two_clusters(400)
     table = pd.DataFrame({"x": rows[:, 0], "y": rows[:, 1], "inches": rows[:, 0] / 2.54 + 1.0})

@@ -54,10 +54,14 @@ def test_chains_end_at_the_first_number_of_draws_that_is_enough(threads: int) ->
 
 
 def test_draws_stay_the_most() -> None:
-    trace = sampled(draws=130, until=sb.Until(ess=1e6))
+    trace = sampled(draws=130, until=sb.Until(ess=600.0))
     assert (trace.log_joint.shape[1], trace.stop_reason) == (130, "draws")
-    assert sampled(draws=60, until=sb.Until(ess=1.0, rhat=100.0)).stop_reason == "draws"
     assert sampled(draws=600, until=sb.Until(ess=1.0, rhat=100.0)).log_joint.shape[1] == 100
+    assert sampled(draws=100, until=sb.Until(ess=1.0, rhat=100.0)).stop_reason == "until"
+    with pytest.raises(sb.InvalidArgument, match="draws must be at least 100"):
+        sampled(draws=99, until=sb.Until())
+    with pytest.raises(sb.InvalidArgument, match=r"until must be at most 460.*1e[+]06 effective draws"):
+        sampled(draws=100, until=sb.Until(ess=1e6), chains=2)
 
 
 def test_a_run_until_enough_goes_on_from_its_checkpoint(tmp_path: Any) -> None:

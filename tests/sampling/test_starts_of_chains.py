@@ -4,6 +4,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
@@ -68,15 +69,29 @@ def test_starts_have_no_more_clusters_than_are_allowed(process: Any, sampler: An
 
 @pytest.mark.parametrize(
     ("process", "usual"),
-    [(None, sb.Slice()), (sb.FiniteDirichlet(3), sb.BlockedGibbs()), (sb.PitmanYor(0.2), sb.Slice())],
+    [(None, sb.BlockedGibbs()), (sb.FiniteDirichlet(3), sb.BlockedGibbs()), (sb.PitmanYor(0.5), sb.Slice())],
 )
 def test_clusters_without_a_closed_marginal_have_a_default(process: Any, usual: Any) -> None:
     rows = apart(60, 2, 3, 6.0)
     model = sb.Mixture(likelihood=sb.StudentT(), process=process or sb.DirichletProcess())
     options = {"draws": 10, "warmup": 5, "model": model}
     assert (sampled(rows, **options).partitions == sampled(rows, usual, **options).partitions).all()
-    with pytest.raises(sb.NotSupported, match="no closed marginal likelihood"):
-        sampled(rows, model=sb.Mixture(likelihood=sb.SphericalGaussian(base="product")))
+    with pytest.raises(sb.NotSupported, match=r"StudentT under a MixtureOfFiniteMixtures .*SplitMerge.*BlockedGibbs"):
+        sampled(rows, model=sb.Mixture(likelihood=sb.StudentT(), process=sb.MixtureOfFiniteMixtures()))
+    with pytest.raises(sb.NotSupported, match=r"trees under StudentT.*dispersed"):
+        sampled(rows, usual, model=model, init="ibhc")
+
+
+def test_every_model_of_a_frame_has_a_default() -> None:
+    """Columns by name are placed before a sampler is chosen; sticks of any law run where labels are not integrated."""
+    rows = apart(60, 2, 3, 6.0)
+    frame = pd.DataFrame(rows, columns=["a", "b"])
+    columns = sb.Columns({"a": sb.Gaussian(), "b": sb.Gaussian()})
+    sticks = sb.DirichletProcess(sticks=(2.0, 1.0))
+    for model, data in ((sb.Mixture(columns), frame), (sb.Mixture(sb.Gaussian(), process=sticks), rows)):
+        trace = sampled(data, model=model, draws=10, warmup=5)
+        assert trace.log_joint.shape == (4, 10)
+        assert trace.advice()
 
 
 def test_a_sequence_has_a_start_for_each_chain() -> None:
@@ -172,6 +187,87 @@ def test_clusters_of_rounded_values_are_named(tmp_path: Any) -> None:
     loaded = sb.load(tmp_path / "trace.safetensors")
     assert isinstance(loaded, sb.Trace)
     assert [str(advice) for advice in loaded.advice()] == [str(advice) for advice in trace.advice()]
-    assert "repeats" in kinds(trace.extend(10))
+    with pytest.warns(sb.errors.Advice, match="values of column 0 are rounded"):
+        assert "repeats" in kinds(trace.extend(10))
     exact = ages + np.random.default_rng(1).uniform(-0.5, 0.5, size=ages.shape)
     assert "repeats" not in kinds(sampled(exact, draws=100, warmup=100))
+
+
+def test_agreement_of_one_start_says_little() -> None:
+    rows = apart(60, 2, 3, 6.0)
+    assert "one_start" in kinds(sampled(rows, init="single"))
+    assert "one_start" in kinds(sampled(rows, chains=1))
+    assert "one_start" not in kinds(sampled(rows, init=["single", "fit"]))
+
+
+def test_one_draw_warns_and_so_do_longer_and_joined_chains() -> None:
+    rows = apart(60, 2, 3, 6.0)
+    with pytest.warns(sb.ConvergenceWarning, match="chains of 1 draw cannot be compared"):
+        one = sb.sample(MODEL, rows, draws=1, warmup=0, threads=1)
+    assert kinds(one) == ["ess"]
+    with pytest.warns(sb.ConvergenceWarning, match="effective") as caught:
+        longer = one.extend(20, threads=1)
+    assert {warning.filename for warning in caught} == {__file__}
+    with pytest.warns(sb.ConvergenceWarning, match="effective") as caught:
+        sb.concat([longer, sampled(rows, draws=21, warmup=0, seed=1)])
+    assert {warning.filename for warning in caught} == {__file__}
+
+
+def test_advice_names_what_supports_the_model() -> None:
+    rows = apart(60, 2, 3, 6.0)
+    tails = sampled(rows, sb.Slice(), model=sb.Mixture(likelihood=sb.StudentT()), draws=20, warmup=0)
+    tries = [word for advice in tails.advice() for word in advice.suggestions]
+    assert "BlockedGibbs()" in tries
+    assert not {"SplitMerge()", "TreeGuided()"} & set(tries)
+
+
+def test_a_run_that_was_cut_short_goes_on_from_its_first_chain() -> None:
+    trace = sampled(draws=10**6, warmup=5, max_seconds=0.5)
+    (stopped,) = [advice for advice in trace.advice() if advice.kind == "stopped"]
+    assert stopped.suggestions == (f"trace.extend(draws={10**6 - trace.log_joint.shape[1]})",)
+    ahead = trace._chains.ran.ahead
+    if ahead > 1:
+        with pytest.raises(sb.InvalidArgument, match=f"draws must be at least {ahead}, by which a chain is ahead"):
+            trace.extend(ahead - 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sb.ConvergenceWarning)
+        assert trace.extend(max(ahead, 1), threads=1).log_joint.shape[1] == trace.log_joint.shape[1] + max(ahead, 1)
+
+
+def test_traces_without_rows_know_their_data(tmp_path: Any) -> None:
+    rows = apart(60, 2, 3, 6.0)
+    model = sb.Mixture(likelihood=sb.KnownCovarianceGaussian(np.eye(2), mean=[0, 0], mean_precision=0.1))
+    for name, data, seed in (("a", rows, 0), ("b", rows + 1.0, 1), ("c", rows, 2)):
+        sampled(data, model=model, draws=5, seed=seed).save(tmp_path / f"{name}.safetensors", rows=False)
+    a, b, c = (sb.load(tmp_path / f"{name}.safetensors") for name in "abc")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sb.ConvergenceWarning)
+        assert sb.concat([a, c]).log_joint.shape == (8, 5)
+    with pytest.raises(sb.InvalidArgument, match="data"):
+        sb.concat([a, b])
+
+
+def test_slices_are_refused_where_runs_end() -> None:
+    rows = apart(40, 2, 2, 6.0)
+    for mass, discount, is_refused in [
+        (1.0, 0.4, False),
+        (100.0, 0.4, True),
+        (1.0, 0.45, True),
+        (20.0, 0.3, False),
+        (sb.Gamma(2.0, 0.1), 0.4, True),
+        (sb.Gamma(1.0, 1.0), 0.3, False),
+    ]:
+        model = sb.Mixture(likelihood=sb.Gaussian(), process=sb.NormalizedGeneralizedGamma(mass, discount))
+        if is_refused:
+            with pytest.raises(sb.NotSupported, match="more than one of a hundred runs"):
+                sampled(rows, sb.Slice(), model=model, draws=5, warmup=0)
+        else:
+            assert sampled(rows, sb.Slice(), model=model, draws=5, warmup=0).log_joint.shape == (4, 5)
+
+
+def test_an_estimate_that_a_sampler_cannot_hold_is_an_error_of_the_data() -> None:
+    rows = np.random.default_rng(0).normal(size=(60, 2))
+    rows[3] = 1e8
+    with pytest.raises(sb.InvalidArgument, match="rows whose estimated scale is") as caught:
+        sampled(rows, model=sb.Mixture(likelihood=sb.Gaussian()))
+    assert caught.value.argument == "data"

@@ -202,7 +202,9 @@ pub fn sample<'py>(
             Ok((outcome, SampledModel { grounds }))
         })
     })?;
+    let ahead = outcome.states.iter().map(|chain| chain.draws.log_joint.len()).max().unwrap_or(0);
     let found = to_dict(py, outcome.draws, &model)?;
+    found.set_item("ahead", ahead)?;
     found.set_item("stopped", outcome.ended.name())?;
     found.set_item("state", state.map(|bytes| PyArray1::from_vec(py, bytes)))?;
     found.set_item("error", outcome.error.map(|error| to_python(&error).into_value(py)))?;

@@ -6,6 +6,7 @@ from typing import Any, Literal
 import click
 
 import stickbreak as sb
+from stickbreak import checks
 from stickbreak.cli.columns import Chosen, likelihood_option, spec_option
 from stickbreak.cli.fields import Said, field_options
 from stickbreak.cli.fit import starting_point
@@ -186,7 +187,7 @@ def mcmc(
             threads=threads,
             progress=False if quiet else None,
             max_seconds=max_seconds,
-            until=None if until_ess is None else sb.Until(until_ess),
+            until=None if until_ess is None else _until(until_ess),
             checkpoint=checkpoint_of(checkpoint, every_seconds),
         )
     trace.save(out, rows=not no_rows)
@@ -202,6 +203,13 @@ def mcmc(
         say(f"stickbreak: interrupted; the draws so far are in {out}", err=True)
         return ExitCode.INTERRUPTED
     return ExitCode.OK
+
+
+def _until(ess: float) -> sb.Until:
+    try:
+        return sb.Until(ess)
+    except sb.InvalidArgument as error:
+        raise checks.invalid_argument("until_ess", error.found or "", error.allowed or "") from None
 
 
 def _described(trace: sb.Trace) -> dict[str, Any]:

@@ -11,8 +11,14 @@ from stickbreak._core import FitState
 from stickbreak.errors import Advice, ConvergenceWarning, SparsityWarning
 from stickbreak.io import arrays
 from stickbreak.io.names import Names
-from stickbreak.model.counts import NegativeBinomial, Poisson
-from stickbreak.model.likelihoods import Gaussian, KnownCovarianceGaussian, Likelihood, StudentT, ZeroMeanGaussian
+from stickbreak.model.counts import Bernoulli, Categorical, NegativeBinomial, Poisson
+from stickbreak.model.likelihoods import (
+    Gaussian,
+    KnownCovarianceGaussian,
+    Likelihood,
+    StudentT,
+    ZeroMeanGaussian,
+)
 from stickbreak.model.mixture import Mixture
 from stickbreak.result import shapes
 from stickbreak.result.history import Record, RunnerUp
@@ -44,6 +50,11 @@ _OVERDISPERSED, _LEAST_VALUES = 1.25, 500
 # in their exposure, and the number of its standard errors from 1.
 _UNEQUAL, _ERRORS = 1.25, 4.0
 _FULL = (Gaussian, ZeroMeanGaussian)
+# Likelihoods whose columns are codes, flags or counts, independent given the component; how many columns are compared,
+# and the rows of a level, on average, for another column to follow from them.
+_INDEPENDENT = (Bernoulli, Categorical, NegativeBinomial, Poisson)
+_MOST_PAIRED, _ROWS_PER_LEVEL = 64, 3
+_WITHOUT = ("the data without such columns",)
 # Kinds with their own class, which files store.
 _WARNED = {kind.kind: kind for kind in (ConvergenceWarning, SparsityWarning)}
 # Domains of the Gaussians in the registry.
@@ -161,10 +172,11 @@ def of_rows(sample: Sample | None, likelihood: Likelihood, names: Names | None) 
         else:
             own = tuple(str(place) if names is None else names[place] for place in places)
             yield from _of_columns(Sample(rows[:, places], sample.numbers), part, own)
+    yield from _of_repeated_levels(rows, likelihood, names)
     numbers = [position for position, column in enumerate(rows.T) if _counts_rows(column)]
     if numbers:
         text = f"{columns(numbers, names)} {'counts' if len(numbers) == 1 else 'count'} the rows"
-        yield Advice(text, kind="row_numbers", suggestions=("the data without such columns",))
+        yield Advice(text, kind="row_numbers", suggestions=_WITHOUT)
 
 
 def _of_columns(sample: Sample, likelihood: Likelihood, names: Names | None) -> Iterator[Advice]:
@@ -195,7 +207,7 @@ def _of_equal_values(values: Sequence[tuple[NDArray[Any], NDArray[np.int64]]], n
     ]
     if nearly:
         text = f"{columns(nearly, names)} {'has' if len(nearly) == 1 else 'have'} one value in 99% of the rows or more"
-        yield Advice(text, kind="nearly_constant", suggestions=("the data without such columns",))
+        yield Advice(text, kind="nearly_constant", suggestions=_WITHOUT)
     flags = [position for position, (distinct, _) in enumerate(values) if len(distinct) == 2 and position not in nearly]
     if flags:
         text = f"{columns(flags, names)} {'has' if len(flags) == 1 else 'have'} two values, which no Gaussian describes"
@@ -246,7 +258,33 @@ def _of_copies(rows: NDArray[Any], likelihood: Likelihood, names: Names | None) 
             f"{columns(copies, names)} {'repeats' if one else 'repeat'} another column, which "
             f"{type(likelihood).__name__} counts once more"
         )
-        yield Advice(text, kind="copied_columns", suggestions=("the data without such columns", "Gaussian()"))
+        yield Advice(text, kind="copied_columns", suggestions=(*_WITHOUT, "Gaussian()"))
+
+
+def _of_repeated_levels(rows: NDArray[Any], likelihood: Likelihood, names: Names | None) -> Iterator[Advice]:
+    """Look for codes, flags and counts that follow from another one, such as a code beside its name."""
+    parts = [(places, part) for places, part, _ in likelihood._parts({}) if isinstance(part, _INDEPENDENT)]
+    places = [place for own, _ in parts for place in (range(rows.shape[1]) if own is None else own)]
+    levels = {
+        place: np.unique(rows[:, place], return_inverse=True, equal_nan=False)[1] for place in places[:_MOST_PAIRED]
+    }
+    counts = {place: np.bincount(found) for place, found in levels.items()}
+    follow = [
+        place
+        for place, found in levels.items()
+        if any(
+            # Of two that say the same the first one stays. Rare levels, and those of few rows, may agree by chance.
+            (len(counts[place]), -place) < (len(counts[other]), -other)
+            and len(counts[other]) * _ROWS_PER_LEVEL <= len(rows)
+            and len(rows) - counts[place].max() >= _LEAST_ROWS
+            and len(np.unique(others * len(counts[place]) + found)) == len(counts[other])
+            for other, others in levels.items()
+        )
+    ]
+    if follow:
+        one = len(follow) == 1
+        text = f"{columns(follow, names)} {'follows' if one else 'follow'} from another column, and counts once more"
+        yield Advice(text.replace("counts", "counts" if one else "count"), kind="copied_columns", suggestions=_WITHOUT)
 
 
 def of_steps(sample: Sample | None, fit: Result) -> Iterator[Advice]:

@@ -1,7 +1,8 @@
 """Advice on chains that did not mix, or not for long enough: `Trace.advice`."""
 
 import math
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from stickbreak.result.support import columns
 
 # R-hat and number of effective draws (over all chains) beyond which estimates are to be trusted (Vehtari et al. 2021).
 MOST_RHAT, LEAST_ESS = 1.01, 400.0
+# Fewer draws have no R-hat.
+_LEAST_DRAWS = 4
 # Share of the sweeps of `BlockedGibbs` with rows in the last components, above which the truncation matters.
 _OFTEN = 0.01
 # Clusters for each component of the fit above which rounded values or copies are probably the cause.
@@ -25,9 +28,20 @@ _MOST_NAMED = 8
 _CUT = {"max_seconds": "max_seconds", "interrupted": "an interrupt", "error": "an error"}
 
 
-def of_chains(chains: Chains, quantities: Mapping[str, NDArray[Any]]) -> Iterator[Advice]:
-    """Yield the advice on chains and the quantities of their draws."""
+def warn_of_draws(advice: Iterable[Advice], stacklevel: int) -> None:
+    """Warn of chains that did not mix, of too few components, and of clusters of equal values."""
+    for one in advice:
+        if isinstance(one, ConvergenceWarning | TruncationWarning) or one.kind == "repeats":
+            warnings.warn(one, stacklevel=stacklevel + 1)
+
+
+def of_chains(chains: Chains, quantities: Mapping[str, NDArray[Any]], *, closed: bool) -> Iterator[Advice]:
+    """Yield the advice on chains and the quantities of their draws; `closed`: whether `SplitMerge` runs, too."""
     ran = chains.ran
+    draws = chains.log_joint.shape[1]
+    if draws < _LEAST_DRAWS:
+        text = f"chains of {draws} draw{'' if draws == 1 else 's'} cannot be compared"
+        yield ConvergenceWarning(text, kind="ess", suggestions=_longer(_usual_draws(chains), ran))
     if ran is not None:
         yield from _of_run(ran, chains.log_joint.shape[1], chains.n_clusters)
     values = {name: np.ascontiguousarray(found, dtype=np.float64) for name, found in quantities.items()}
@@ -38,23 +52,25 @@ def of_chains(chains: Chains, quantities: Mapping[str, NDArray[Any]]) -> Iterato
     if stuck:
         each = "; ".join(f"{name} {_listed(found)}" for name, found in stuck.items())
         text = f"each chain stays at one value, and these differ: {each}"
-        yield ConvergenceWarning(text, kind="stuck", suggestions=_tries(ran))
+        yield ConvergenceWarning(text, kind="stuck", suggestions=_tries(ran, closed))
     if apart:
         worst = sorted(apart.items(), key=lambda item: -item[1])
         text = (
             f"chains disagree: R-hat above {MOST_RHAT} of {', '.join(f'{name} ({rhat:.3f})' for name, rhat in worst)}"
         )
-        yield ConvergenceWarning(text, kind="rhat", suggestions=_tries(ran))
+        yield ConvergenceWarning(text, kind="rhat", suggestions=_tries(ran, closed))
     few = {name: found for name, found in ess.items() if found < LEAST_ESS and name not in stuck}
     if few:
         least = sorted(few.items(), key=lambda item: item[1])
         each = ", ".join(f"{name} ({number:.0f})" for name, number in least)
         n = chains.log_joint.size
         text = f"fewer than {LEAST_ESS:.0f} of {n:,} draws are effective: {each}"
-        tries = () if ran is None or ran.state is None else (f"trace.extend(draws={_more(least[0][1], chains)})",)
-        yield ConvergenceWarning(text, kind="ess", suggestions=(*tries, "more draws, or thin"))
+        yield ConvergenceWarning(text, kind="ess", suggestions=_longer(_more(least[0][1], chains), ran))
     if rhat["log_joint"] == 1.0 and np.isnan(ess["log_joint"]):
         yield from _of_still(chains, ran)
+    elif ran is not None and len(set(ran.starts)) == 1 and ran.starts[0] in ("single", "singletons", "labels", "fit"):
+        text = f'all chains started from the same place ("{ran.starts[0]}"), so agreement says little'
+        yield Advice(text, kind="one_start", suggestions=('init="dispersed", so that chains start apart',))
 
 
 def repeats_of(fit: Fit) -> str:
@@ -95,13 +111,28 @@ def _of_run(ran: Ran, draws: int, n_clusters: NDArray[np.int64]) -> Iterator[Adv
         yield Advice(text, kind="repeats", suggestions=tries)
     if ran.stop_reason in _CUT and draws < ran.asked:
         text = f"chains ended after {draws:,} of {ran.asked:,} draws, by {_CUT[ran.stop_reason]}"
-        yield ConvergenceWarning(text, kind="stopped", suggestions=("trace.extend(draws=)",) if ran.state else ())
+        more = max(ran.asked - draws, ran.ahead)
+        longer = (f"trace.extend(draws={more})",) if ran.state else ()
+        yield ConvergenceWarning(text, kind="stopped", suggestions=longer)
 
 
-def _tries(ran: Ran | None) -> tuple[str, ...]:
+def _tries(ran: Ran | None, closed: bool) -> tuple[str, ...]:
     name = None if ran is None else ran.sampler[0]
-    moves = () if name == "SplitMerge" else ("SplitMerge()",)
-    return (*moves, "a longer warmup", *(() if name == "TreeGuided" else ("TreeGuided()",)))
+    others = ("SplitMerge", "TreeGuided") if closed else ("BlockedGibbs", "Slice")
+    first, last = (f"{other}()" for other in others)
+    tries = (first, "a longer warmup", last)
+    return tuple(one for one in tries if one != f"{name}()")
+
+
+def _longer(more: int, ran: Ran | None) -> tuple[str, ...]:
+    if ran is None or ran.state is None:
+        return ("more draws, or thin",)
+    return (f"trace.extend(draws={max(more, ran.ahead)})", "more draws, or thin")
+
+
+def _usual_draws(chains: Chains) -> int:
+    """Return how many more draws of each chain make as many as are effective at least, if all are."""
+    return math.ceil(LEAST_ESS / len(chains.log_joint))
 
 
 def _more(ess: float, chains: Chains) -> int:

@@ -95,6 +95,10 @@ class Ran:
     fit_components: int = 0
     repeats: str = ""
     stop_reason: ChainsStopped = ChainsStopped.DRAWS
+    # Of the rows; 0 in older files.
+    fingerprint: int = 0
+    # By how many draws, which `state` has, the first of the chains is ahead.
+    ahead: int = 0
     # Number of sweeps of `BlockedGibbs`, and of those with rows in the last tenth of its components.
     last_tenth: tuple[int, int] = (0, 0)
     # Where the chains ended, from the core; None if they cannot go on.
@@ -112,7 +116,7 @@ class Ran:
         found = dict(checks.instance("ran", header, dict, "an object"))
         name, parameters = found["sampler"]
         whole = [found[key] for key in ("warmup", "thin", "asked")] + [*found["seeds"], *found["last_tenth"]]
-        whole.append(found.get("fit_components", 0))
+        whole += [found.get(key, 0) for key in ("fit_components", "fingerprint", "ahead")]
         words = [name, found["stop_reason"], *found["starts"], found.get("repeats", "")]
         fits = all(isinstance(number, int) and number >= 0 for number in whole) and isinstance(parameters, dict)
         fits = fits and all(isinstance(word, str) for word in words) and isinstance(found["fit_seconds"], float)

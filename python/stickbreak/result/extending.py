@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stickbreak import _core, checks
-from stickbreak.errors import CheckpointError
+from stickbreak.errors import Advice, CheckpointError
 from stickbreak.io import arrays
 from stickbreak.io.requests import ChainPlan
+from stickbreak.result.advising_chains import warn_of_draws
 from stickbreak.result.draws import Chains, ChainsStopped, Proposals, Ran
 from stickbreak.result.room import room_of_draws
 
@@ -46,6 +47,7 @@ def chains_of(found: dict[str, Any], room: NDArray[np.int32], n_chains: int, ran
             ran,
             last_tenth=(last_tenth.proposed, last_tenth.accepted),
             stop_reason=ChainsStopped(found["stopped"]),
+            ahead=found["ahead"],
             state=None if state is None else state.tobytes(),
         ),
     )
@@ -60,6 +62,10 @@ class Extending:
     def _with_chains(self, chains: Chains) -> Self:
         raise NotImplementedError
 
+    def advice(self) -> tuple[Advice, ...]:
+        """Return what speaks against trusting these draws."""
+        raise NotImplementedError
+
     def extend(self, draws: int, *, max_seconds: float | None = None, threads: int | None = None) -> Self:
         """Return a trace with more draws of the same chains, which go on from where they ended.
 
@@ -68,7 +74,8 @@ class Extending:
         Parameters
         ----------
         draws : int
-            Further draws of each chain, at least 1.
+            Further draws of each chain, at least 1; after a run that was cut short, at least as many as the first
+            of the chains is ahead.
         max_seconds : float, optional
             Start no sweep after this time, and return the draws so far.
         threads : int, optional
@@ -89,6 +96,11 @@ class Extending:
         NumericalError
             As in `sample`.
 
+        Warns
+        -----
+        ConvergenceWarning, TruncationWarning
+            As in `sample`, of all draws.
+
         Examples
         --------
         >>> import numpy as np
@@ -107,6 +119,9 @@ class Extending:
             raise checks.not_supported(
                 "trace", "to extend this trace", reason, "one of `sample` that was not cut short"
             )
+        if more < ran.ahead:
+            allowed = f"at least {ran.ahead}, by which a chain is ahead of the slowest one"
+            raise checks.invalid_argument("draws", str(more), allowed)
         model, rows = self._sampled
         n_chains, n_before = chains.log_joint.shape
         plan: ChainPlan = {
@@ -140,6 +155,7 @@ class Extending:
             raise checks.not_supported("trace", "to extend this trace", str(error), "the same version") from error
         added = chains_of(found, room, n_chains, ran)
         trace = self._with_chains(_behind(chains, added))
+        warn_of_draws(trace.advice(), stacklevel=2)
         if found["error"] is not None:
             found["error"].trace = trace
             raise found["error"]

@@ -270,7 +270,8 @@ class Fitted:
         - "residual_columns": columns that nearly follow from others, of which the model sees what is left.
         - "skewed": positive Gaussian columns with a skewness above 1.5 that logarithms at least halve.
         - "outliers": Gaussian rows that are far from the others, and how far.
-        - "copied_columns": columns that repeat another one, under a likelihood with independent columns.
+        - "copied_columns": columns that repeat another one, under a likelihood with independent columns; codes, flags
+          and counts that follow from another one.
         - "row_numbers": columns that hold row numbers.
 
         "overdispersed", "exposure" and all that name columns, but "residual_columns" and "support", are based on a

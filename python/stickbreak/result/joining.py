@@ -6,6 +6,7 @@ import numpy as np
 
 from stickbreak import checks
 from stickbreak.model.mixture import Mixture
+from stickbreak.result.advising_chains import warn_of_draws
 from stickbreak.result.draws import Ran
 from stickbreak.result.extending import side_by_side
 from stickbreak.result.trace import Trace
@@ -28,6 +29,11 @@ def concat(traces: Iterable[Trace]) -> Trace:
     ------
     InvalidType, InvalidArgument
         An argument is no sequence of traces, or they differ in more than their seeds, or not in those.
+
+    Warns
+    -----
+    ConvergenceWarning, TruncationWarning
+        As in `sample`, of all chains.
 
     Examples
     --------
@@ -58,7 +64,9 @@ def concat(traces: Iterable[Trace]) -> Trace:
             raise checks.invalid_argument(
                 f"traces[{place}]", found, "another seed, because equal seeds give equal draws"
             )
-    return first._with_chains(side_by_side([trace._chains for trace in each], known))
+    joined = first._with_chains(side_by_side([trace._chains for trace in each], known))
+    warn_of_draws(joined.advice(), stacklevel=2)
+    return joined
 
 
 def _is_same(one: Mixture, other: Mixture) -> bool:
@@ -81,8 +89,8 @@ def _agreements(one: Trace, ran: Ran, other: Trace, other_ran: Ran) -> Iterator[
     yield "model", _is_same(one._model, other._model) and one.column_names == other.column_names
     has_rows = one._sampled is not None, other._sampled is not None
     same = has_rows[0] == has_rows[1] and a.n_rows == b.n_rows
-    if same and one._sampled is not None and other._sampled is not None:
-        same = one._sampled[0].fingerprint == other._sampled[0].fingerprint
+    if ran.fingerprint and other_ran.fingerprint:
+        same = ran.fingerprint == other_ran.fingerprint
     yield "data", same
     mine, theirs = a.kept_rows, b.kept_rows
     both = mine is not None and theirs is not None and np.array_equal(mine, theirs)

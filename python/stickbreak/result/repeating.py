@@ -79,7 +79,7 @@ def _of_rows(state: FitState, sample: NDArray[Any] | None) -> Iterator[Advice]:
             yield Advice(text, kind="copies", suggestions=("each row once, if copies tell nothing",))
         else:
             text += ", and each counts as one more row"
-            tries = ("each row once", "the rows in memory, where components are sought in each row once")
+            tries = ("each row once", "dense rows in memory and births, which seek components in each row once")
             yield Advice(text, kind="copies", suggestions=tries)
     elif found["rows"] == "chance" and n - distinct >= _MANY_DUPLICATES * n and not _are_codes(sample):
         text = f"{(n - distinct) / n:.0%} of the rows repeat another one, as often as chance explains, and all count"
@@ -95,7 +95,7 @@ def _of_groups(sample: NDArray[Any] | None, fit: Result) -> Iterator[Advice]:
     """Look for columns whose values repeat in the same rows, apart from a few rows."""
     if sample is None or len(sample) < _LEAST_ROWS:
         return
-    # Of columns that repeat together: their positions, and a number for each of their combinations.
+    # Of columns that repeat together: their positions, and a number for each of their combinations in each row.
     groups: list[tuple[list[int], NDArray[np.int64]]] = []
     # What follows from another column repeats with it.
     places = [place for place in range(sample.shape[1]) if place not in fit.support.dependent]
@@ -103,10 +103,10 @@ def _of_groups(sample: NDArray[Any] | None, fit: Result) -> Iterator[Advice]:
         codes = np.unique(sample[:, place], return_inverse=True, equal_nan=False)[1]
         if not _FEW_VALUES < codes.max() + 1 <= _REPEATED * len(sample):
             continue
-        for found, others in groups:
-            together = np.unique(codes * (others.max() + 1) + others).size
-            if together <= _SAME * (max(codes.max(), others.max()) + 1):
-                found.append(place)
+        for position, (found, others) in enumerate(groups):
+            together = np.unique(codes * (others.max() + 1) + others, return_inverse=True)[1]
+            if together.max() + 1 <= _SAME * (max(codes.max(), others.max()) + 1):
+                groups[position] = ([*found, place], together)
                 break
         else:
             groups.append(([place], codes))

@@ -170,6 +170,7 @@ class Trace(Diagnosing, Partitioning, Mixing, Extending):
         - "rhat": R-hat of a quantity is above 1.01.
         - "ess": a quantity has fewer than 400 effective draws.
         - "still": all draws of all chains are one partition.
+        - "one_start": all chains started from the same place.
         - "stopped": chains were cut short.
         - "truncation": `BlockedGibbs` often had rows in the last tenth of its components.
         - "repeats": rows are copies or values are rounded, and draws have more than three times the clusters of a fit.
@@ -192,7 +193,18 @@ class Trace(Diagnosing, Partitioning, Mixing, Extending):
         >>> [advice.kind for advice in trace.advice()]
         ['stuck']
         """
-        return tuple(advising_chains.of_chains(self._chains, self._quantities())) if self.exact else ()
+        if not self.exact:
+            return ()
+        return tuple(advising_chains.of_chains(self._chains, self._quantities(), closed=self._is_closed))
+
+    @property
+    def _is_closed(self) -> bool:
+        """Whether samplers that integrate clusters out support the model."""
+        try:
+            _core.check_model(self._model.likelihood._to_core(), self._model.process._to_core(), ("SplitMerge", {}))
+        except NotSupported:
+            return False
+        return True
 
     @property
     def exact(self) -> bool:

@@ -2,16 +2,16 @@
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stickbreak import _core, checks
-from stickbreak.errors import CheckpointError, ConvergenceWarning, InvalidArgument, NotSupported, TruncationWarning
+from stickbreak.errors import CheckpointError, InvalidArgument, NotSupported
 from stickbreak.io import arrays, streams
 from stickbreak.io.names import Names, naming, with_column
 from stickbreak.io.positions import distinct
@@ -42,7 +42,8 @@ from stickbreak.shards.sharding import Loaded
 # The posterior depends on estimated parameters, so runs with other seeds have the same.
 _SEED_OF_FIT = 0
 # Those behind the first are for clusters without a closed marginal likelihood.
-_USUAL = (SplitMerge(), Slice(), BlockedGibbs())
+_SAMPLERS = "a sampler, such as CollapsedGibbs() or BlockedGibbs(); algorithms are for fit"
+_USUAL = (SplitMerge(), BlockedGibbs(), Slice())
 
 
 def sample(
@@ -94,7 +95,7 @@ def sample(
         also in a memory map. The other samplers keep them in memory as float64.
     sampler : CollapsedGibbs, SplitMerge, TreeGuided, BlockedGibbs or Slice, optional
         How chains move. Default: ``SplitMerge()``, the fastest that leaves bad starts; under likelihoods and processes
-        that it does not support ``Slice()``, or else ``BlockedGibbs()``.
+        that it does not support ``BlockedGibbs()``, or else ``Slice()``.
     draws : int
         Draws that each chain keeps, at least 1.
     warmup : int
@@ -192,22 +193,9 @@ def sample(
     True
     """
     checks.instance("model", model, Mixture, "a Mixture")._check_no_background("samplers")
-    chosen = _usual(model) if sampler is None else sampler
-    allowed = "a sampler, such as CollapsedGibbs() or BlockedGibbs(); algorithms are for fit"
-    checks.instance("sampler", chosen, Sampler, allowed)
-    plan: ChainPlan = {
-        "sampler": chosen._to_core(),
-        "draws": checks.integer("draws", draws, minimum=1),
-        "warmup": checks.integer("warmup", warmup, minimum=0),
-        "thin": checks.integer("thin", thin, minimum=1),
-        "chains": checks.integer("chains", chains, minimum=1, maximum=10_000),
-        "seed": checks.seed(seed),
-        "max_seconds": None if max_seconds is None else checks.non_negative("max_seconds", max_seconds, ", or None"),
-        "keep_rows": None,
-        "threads": checks.threads(threads),
-        "until": until_of(until),
-        "resumed": None,
-    }
+    chosen = None if sampler is None else checks.instance("sampler", sampler, Sampler, _SAMPLERS)
+    numbers = {"draws": draws, "warmup": warmup, "thin": thin, "chains": chains, "seed": seed, "threads": threads}
+    plan = _plan(numbers, until, max_seconds)
     if progress is not None:
         progress = checks.flag("progress", progress)
     functions = checked_callbacks(callbacks)
@@ -218,6 +206,7 @@ def sample(
     with checkpoint_file(checkpoint, "sample", [plan["seed"]]) or nullcontext() as file:
         given = read(data, model, init=init, file=file, minimum=1, exposure=exposure)
         model = given.placed(model)
+        plan["sampler"] = (chosen := chosen or _usual(model))._to_core()
         rows = own_rows(given, "data", copy=not chosen._in_place)
         kept = None if keep_rows is None else distinct(keep_rows, "keep_rows", rows.shape[0])
         plan["keep_rows"] = None if kept is None else kept.astype(np.uint32)
@@ -242,7 +231,8 @@ def sample(
                 observer=observer,
             )
         except InvalidArgument as error:
-            raise with_column(error, given.names, on_missing(model.likelihood)) from None
+            shown = _of_estimate(error, model.likelihood)
+            raise with_column(shown, given.names, on_missing(model.likelihood)) from None
         except CheckpointError as error:
             raise error if file is None or error is observer.exception else file.refused(error) from None
         finally:
@@ -250,11 +240,14 @@ def sample(
     if fit is None:
         warn_of_columns(state, given.names)
     filled = Mixture(likelihood=Likelihood._from_core(*state.likelihood), process=model.process)
-    exact = not isinstance(chosen, TreeGuided) or chosen.exact
-    ran = _ran(plan, named(starts, asked, plan["chains"]), fit, fit_seconds)
-    arrays_of_chains = replace(chains_of(found, room, plan["chains"], ran), kept_rows=kept, exact=exact)
-    trace = Trace(arrays_of_chains, filled, (state, rows), given.names, given.levels)
-    _warn_of_draws(trace)
+    ran = replace(_ran(plan, named(starts, asked, plan["chains"]), fit, fit_seconds), fingerprint=state.fingerprint)
+    ran_chains = replace(
+        chains_of(found, room, plan["chains"], ran),
+        kept_rows=kept,
+        exact=not isinstance(chosen, TreeGuided) or chosen.exact,
+    )
+    trace = Trace(ran_chains, filled, (state, rows), given.names, given.levels)
+    advising_chains.warn_of_draws(trace.advice(), stacklevel=2)
     if found["error"] is not None:
         found["error"].trace = trace
         raise found["error"]
@@ -262,14 +255,45 @@ def sample(
 
 
 def _usual(model: Mixture) -> Sampler:
-    """Return the first of the usual samplers that supports the model, or the first of all for its error."""
+    """Return the first of the usual samplers that supports the model."""
+    reasons = []
     for sampler in _USUAL:
         try:
             _core.check_model(model.likelihood._to_core(), model.process._to_core(), sampler._to_core())
-        except NotSupported:
+        except (NotSupported, InvalidArgument) as error:
+            reasons.append(f"{sampler}: {error}")
             continue
         return sampler
-    return _USUAL[0]
+    kinds = type(model.likelihood).__name__, type(model.process).__name__
+    raise checks.not_supported("model", f"{kinds[0]} under a {kinds[1]}", "; ".join(reasons), "another process, or fit")
+
+
+def _plan(numbers: Mapping[str, Any], until: object, max_seconds: float | None) -> ChainPlan:
+    """Return the checked plan of all chains, of the first of the usual samplers."""
+    draws = checks.integer("draws", numbers["draws"], minimum=1)
+    chains = checks.integer("chains", numbers["chains"], minimum=1, maximum=10_000)
+    return {
+        "sampler": _USUAL[0]._to_core(),
+        "draws": draws,
+        "warmup": checks.integer("warmup", numbers["warmup"], minimum=0),
+        "thin": checks.integer("thin", numbers["thin"], minimum=1),
+        "chains": chains,
+        "seed": checks.seed(numbers["seed"]),
+        "max_seconds": None if max_seconds is None else checks.non_negative("max_seconds", max_seconds, ", or None"),
+        "keep_rows": None,
+        "threads": checks.threads(numbers["threads"]),
+        "until": until_of(until, draws, chains),
+        "resumed": None,
+    }
+
+
+def _of_estimate(error: InvalidArgument, likelihood: Likelihood) -> InvalidArgument:
+    """Return the error, as one of the data if its argument was estimated from them."""
+    if getattr(likelihood, error.argument or "", 0) is not None:
+        return error
+    found = f"rows whose estimated {error.argument} is {error.found}"
+    allowed = f"rows none of which are far from all others, columns that differ by more, or a given {error.argument}"
+    return checks.invalid_argument("data", found, allowed)
 
 
 class _Estimate(NamedTuple):
@@ -360,13 +384,6 @@ def _ran(plan: ChainPlan, starts: tuple[str, ...], fit: Fit | None, fit_seconds:
         fit_components=0 if fit is None else fit.n_occupied,
         repeats="" if fit is None else advising_chains.repeats_of(fit),
     )
-
-
-def _warn_of_draws(trace: Trace) -> None:
-    """Warn of chains that did not mix, of too few components, and of clusters of equal values."""
-    for advice in trace.advice():
-        if isinstance(advice, ConvergenceWarning | TruncationWarning) or advice.kind == "repeats":
-            warnings.warn(advice, stacklevel=3)
 
 
 def warn_of_columns(state: _core.SampledModel | _core.HierarchyState, names: Names | None) -> None:

@@ -1,8 +1,12 @@
 """When the draws of chains are enough."""
 
+import math
 from dataclasses import dataclass
 
 from stickbreak import checks
+
+# The number of draws of each chain at which it is first asked, as in the core.
+_FIRST_ASKED = 100
 
 
 @dataclass(frozen=True)
@@ -44,9 +48,17 @@ class Until:
             object.__setattr__(self, argument, value)
 
 
-def until_of(until: object) -> tuple[float, float] | None:
-    """Return the numbers of an argument `until`."""
+def until_of(until: object, draws: int, chains: int) -> tuple[float, float] | None:
+    """Return the numbers of an argument `until`, and refuse those that so many draws cannot meet."""
     if until is None:
         return None
     found = checks.instance("until", until, Until, "an Until, or None")
+    if draws < _FIRST_ASKED:
+        raise checks.invalid_argument("draws", str(draws), f"at least {_FIRST_ASKED}, when `until` is first asked")
+    # No more draws count as effective (Vehtari et al. 2021).
+    most = draws * chains * math.log10(draws * chains)
+    if found.ess > most:
+        raise checks.invalid_argument(
+            "until", f"{found.ess:.6g} effective draws", f"at most {most:.6g} with so few draws"
+        )
     return found.ess, found.rhat

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::grounds::Grounds;
+use crate::likelihood;
 use crate::mcmc::conditional::field::Field;
 use crate::mcmc::conditional::{COLLAPSED, ConditionalChains, DrawnWeights, LabelState, WeightDraws};
 use crate::mcmc::{Chains, Info, Sampler, Setup};
+use crate::model::{Named, Specification};
 use crate::parameters::Parameters;
 use crate::process::{self, Exchangeable, Stick, Sticks, draw_sticks, least_truncation, log_weights};
 use crate::registry::{DefaultValue, Entry, Parameter, ParameterKind};
@@ -41,8 +42,7 @@ impl BlockedGibbs {
 
     /// The weights of a process, if it has any that can be drawn at once. By default there are at least half as many
     /// components again as the start has clusters.
-    fn weighing(self, grounds: &Grounds, n: usize, n_clusters: usize) -> Result<Box<dyn WeightDraws>> {
-        let named = &grounds.specification.process;
+    fn weighing(self, named: &Named, n: usize, n_clusters: usize) -> Result<Box<dyn WeightDraws>> {
         let process = process::build(&named.name, &named.parameters)?;
         if let Some(process) = process.clone().shares() {
             let n_components = process.n_components().unwrap_or(1);
@@ -62,7 +62,7 @@ impl BlockedGibbs {
         let default = || {
             let least = least_truncation(process.as_ref(), process.start(false)?, n, ERROR, MOST);
             let too_many = || {
-                let found = format!("None, for which {n} rows need more than {MOST} components");
+                let found = format!("None, for which the rows need more than {MOST} components");
                 let allowed = "a number of components, or Slice(), which needs none";
                 Error::invalid(TRUNCATION.name, found, allowed)
             };
@@ -78,10 +78,19 @@ impl Sampler for BlockedGibbs {
         Ok(())
     }
 
+    /// A process that needs too many components for one row needs them for all.
+    fn check_model(&self, specification: &Specification) -> Result<()> {
+        let Named { name, parameters } = &specification.likelihood;
+        likelihood::check_closed(name, parameters)?;
+        specification.law()?;
+        self.weighing(&specification.process, 1, 1).map(|_| ())
+    }
+
     fn chains<'a>(&'a mut self, setup: Setup<'a>) -> Result<Box<dyn Chains + 'a>> {
         let field = Field::new(setup.grounds, setup.rows)?;
         let starts = field.labels(setup.starts, setup.seed, setup.cancel)?;
-        let weighing = self.weighing(setup.grounds, field.n_rows(), starts.most_clusters())?;
+        let process = &setup.grounds.specification.process;
+        let weighing = self.weighing(process, field.n_rows(), starts.most_clusters())?;
         Ok(Box::new(ConditionalChains { field, weighing, starts }))
     }
 }

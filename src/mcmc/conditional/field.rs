@@ -6,10 +6,11 @@ use crate::component::ComponentId;
 use crate::data::{RowUnits, Rows};
 use crate::error::{Error, Result};
 use crate::grounds::Grounds;
-use crate::likelihood::Likelihood;
+use crate::likelihood::{self, Likelihood};
 use crate::local_step::{Assign, Buffers, Keep, LocalState, LocalStep};
 use crate::mcmc::learned_base::LearnedBase;
 use crate::mcmc::{Start, StartLabels};
+use crate::model::Named;
 use crate::parallel::Cancel;
 use crate::process::LabelLaw;
 use crate::room::check_room;
@@ -79,7 +80,16 @@ impl<'a> Field<'a> {
     /// As [`Start::labels`].
     pub fn labels(&self, starts: &[Start<'_>], seed: u64, cancel: &Cancel) -> Result<StartLabels> {
         StartLabels::new(starts, seed, |start, seed| match start {
-            Start::Incremental | Start::OnTop => start.labels(&self.grounds.target(self.rows)?, seed, cancel),
+            Start::Incremental | Start::OnTop => {
+                let Named { name, parameters } = &self.grounds.specification.likelihood;
+                if likelihood::check_urns(name, parameters, "").is_err() {
+                    let found = format!("one of trees under {name}");
+                    let (reason, allowed) =
+                        ("its clusters have no closed marginal likelihood", "\"dispersed\" or labels");
+                    return Err(Error::not_supported("init", found, reason, allowed));
+                }
+                start.labels(&self.grounds.target(self.rows)?, seed, cancel)
+            }
             _ => start.of_rows(self.n_rows(), seed),
         })
     }

@@ -13,6 +13,7 @@ use crate::parameters::{Parameters, Value};
 use crate::process::{self, Jumps, MOST_ATOMS, Stick, Sticks, draw_sticks, log_weights};
 use crate::registry::Entry;
 use crate::rng::{Generator, Purpose, key};
+use crate::special::ln_gamma;
 
 /// Draws a level for each row, the weights and parameters of all components above the lowest one, then all labels.
 #[derive(Debug, Clone, Copy, Default)]
@@ -22,9 +23,13 @@ pub struct Slice;
 /// to more components.
 const FALL: f64 = 0.6;
 
-/// The largest discount of a random measure under which fewer than one of a hundred runs of the usual length ends with
-/// too many components (docs/samplers.md).
-const MOST_DISCOUNT: f64 = 0.4;
+/// Runs of the usual length that end with too many components, at most.
+const MOST_ENDED: f64 = 0.01;
+/// Number of sweeps of a run of the usual length.
+const USUAL_SWEEPS: f64 = 6000.0;
+/// Where the weight of the last component that may be is w, about this many times `w^(1 - discount)` of the sweeps end:
+/// smaller weights than w are those of some cluster of one row. As measured (docs/samplers.md).
+const ENDED: f64 = 450.0;
 
 impl Slice {
     /// Entry in the registry.
@@ -50,16 +55,27 @@ impl Sampler for Slice {
         specification.law()?;
         weighing(&specification.process)?;
         let Named { name, parameters } = &specification.process;
-        let refuse = |found: &str, reason: &str| {
-            let allowed = format!("{COLLAPSED}, or a discount of at most {MOST_DISCOUNT}");
+        let refuse = |found: &str, reason: &str, other: &str| {
+            let allowed = format!("{COLLAPSED}, or {other}");
             Err(Error::not_supported("sampler", format!("Slice with {found} of {name}"), reason, allowed))
         };
         match parameters.0.get("discount") {
-            Some(Value::Array { .. }) => refuse("a learned discount", "chains hardly change it, and most end early"),
-            Some(Value::Number(discount)) if *discount > MOST_DISCOUNT && name == "NormalizedGeneralizedGamma" => {
+            Some(Value::Array { .. }) => {
+                refuse("a learned discount", "chains hardly change it, and most end early", "a given discount")
+            }
+            Some(Value::Number(discount)) if name == "NormalizedGeneralizedGamma" => {
+                let mass = match parameters.0.get("mass") {
+                    // A value that is hardly exceeded under its prior.
+                    Some(Value::Array { data, .. }) => (data[0] + 3.0 * data[0].sqrt()) / data[1],
+                    Some(Value::Number(mass)) => *mass,
+                    _ => 1.0,
+                };
+                if ended(mass, *discount) <= MOST_ENDED {
+                    return Ok(());
+                }
                 let reason =
                     format!("more than one of a hundred runs needs a sweep of more than {MOST_ATOMS} components");
-                refuse(&format!("a discount of {discount}"), &reason)
+                refuse(&format!("a discount of {discount} and a mass of {mass:.3}"), &reason, "smaller ones")
             }
             _ => Ok(()),
         }
@@ -71,6 +87,16 @@ impl Sampler for Slice {
         let starts = field.labels(setup.starts, setup.seed, setup.cancel)?;
         Ok(Box::new(ConditionalChains { field, weighing, starts }))
     }
+}
+
+/// The share of runs that end, roughly: as the number of jumps above w is `mass w^-discount / (discount Gamma(1 -
+/// discount))`.
+fn ended(mass: f64, discount: f64) -> f64 {
+    if discount == 0.0 {
+        return 0.0;
+    }
+    let log_last = (mass.ln() - discount.ln() - ln_gamma(1.0 - discount) - (MOST_ATOMS as f64).ln()) / discount;
+    USUAL_SWEEPS * ENDED * ((1.0 - discount) * log_last).exp()
 }
 
 /// How weights of a process are drawn.
