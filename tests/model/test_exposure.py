@@ -520,3 +520,14 @@ def test_parameters_have_one_number_for_each_column_of_counts() -> None:
     model = sb.Mixture(likelihood=sb.NegativeBinomial([2.0, 3.0, 4.0], shape=[1.0, 2.0, 3.0]))
     fit = sb.fit(model, rows, exposure=exposures, progress=False)
     np.testing.assert_array_equal(fit.model.likelihood.dispersion[:3], [2.0, 3.0, 4.0])
+
+
+@pytest.mark.parametrize("column", [0, 1, 3])
+def test_sparse_rows_have_the_scores_of_dense_ones(column: int) -> None:
+    """Wherever the exposure stands, also in the first column."""
+    rows, exposures, _ = counts(60)
+    rows = np.insert(rows, column, exposures, axis=1)
+    fit = sb.fit(sb.Mixture(likelihood=sb.Poisson(exposure=column)), rows)
+    csr = sparse.csr_array(rows)
+    np.testing.assert_allclose(fit.log_predictive(csr), fit.log_predictive(rows), rtol=1e-10)
+    np.testing.assert_allclose(fit.predict_proba(csr), fit.predict_proba(rows), atol=1e-10)

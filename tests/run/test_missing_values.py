@@ -519,3 +519,20 @@ def test_missing_values_where_only_fit_takes_them(call: Any) -> None:
         hint = "leave such rows out; only fit takes missing values"
         with pytest.raises(sb.InvalidArgument, match=f"NaN in row 2, column {column}; {hint}"):
             call(sb.Mixture(likelihood=sb.DiagonalGaussian()), data)
+
+
+def test_columns_of_zeros_have_their_own_counts() -> None:
+    """Columns without a one, seen by few rows and by all: the estimated prior does not depend on their order."""
+    rng = np.random.default_rng(0)
+    rows = (rng.random((400, 8)) < [0.5, 0.4, 0.6, 0, 0, 0, 0, 0]).astype(float)
+    rows[rng.random(400) < 0.95, 7] = np.nan
+    fits = [
+        sb.fit(sb.Mixture(sb.Bernoulli()), rows[:, order], missing="marginalize", n_components=1)
+        for order in (np.arange(8), np.roll(np.arange(8), 1))
+    ]
+    successes, failures = (
+        [fit.model.likelihood._to_core()[1][name] for fit in fits] for name in ("successes", "failures")
+    )
+    np.testing.assert_allclose(np.sort(successes[0]), np.sort(successes[1]), rtol=1e-6)
+    np.testing.assert_allclose(np.sort(failures[0]), np.sort(failures[1]), rtol=1e-6)
+    assert fits[0].elbo == pytest.approx(fits[1].elbo, rel=1e-9)

@@ -167,3 +167,39 @@ def test_models_under_which_slices_fail_are_refused() -> None:
             sampled(sampler=sb.Slice(), model=sb.Mixture(likelihood=sb.Gaussian(), process=process))
     smaller = sb.Mixture(likelihood=sb.Gaussian(), process=sb.NormalizedGeneralizedGamma(1.0, 0.4))
     assert sampled(sampler=sb.Slice(), model=smaller).n_clusters.shape == (2, 40)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_learned_parameter_is_asked(seed: int) -> None:
+    """Both parameters of a Pitman-Yor process, of which the second one mixes more slowly on three rows."""
+    process = sb.PitmanYor(sb.Beta(0.1, 0.1), concentration=sb.Gamma(2.0, 1.0))
+    base = sb.Gaussian(mean=[0.0], mean_precision=0.01, dof=20.0, scale=[[20.0]])
+    until = sb.Until(ess=300.0, rhat=1.05)
+    options = {"draws": 20_000, "warmup": 50, "chains": 2, "seed": seed, "until": until, "init": "singletons"}
+    trace = sb.sample(sb.Mixture(base, process=process), [[0.0], [1000.0]], sb.CollapsedGibbs(), **options)
+    assert trace.stop_reason == "until"
+    assert list(trace.hyperparameters) == ["concentration", "discount"]
+    for name in ("log_joint", "n_clusters", "concentration", "discount"):
+        assert np.isnan(trace.ess(name)) or trace.ess(name) >= 300.0
+        assert trace.rhat(name) <= 1.05
+
+
+def test_seeds_of_all_traces_differ() -> None:
+    one, other = (sampled(draws=5, seed=seed) for seed in (0, 1))
+    with pytest.raises(sb.InvalidArgument, match=r"traces\[2\] must be another seed"):
+        sb.concat([one, other, other])
+
+
+def test_a_longer_trace_counts_all_sweeps_that_reached_the_truncation() -> None:
+    rows = np.concatenate([X, X + 20.0])
+    options = {"warmup": 0, "chains": 1, "init": np.arange(80) % 10, "threads": 1}
+    model, sampler = sb.Mixture(likelihood=sb.Gaussian()), sb.BlockedGibbs(truncation=10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sb.TruncationWarning)
+        short, whole = (sb.sample(model, rows, sampler, draws=draws, **options) for draws in (5, 40))
+        longer = short.extend(35)
+    reached = [trace._chains.ran.last_tenth for trace in (longer, whole)]
+    assert reached[0] == reached[1]
+    assert reached[0][0] == 40
+    assert reached[0][1] > 0
+    assert [str(one) for one in longer.advice()] == [str(one) for one in whole.advice()]

@@ -271,3 +271,17 @@ def test_an_estimate_that_a_sampler_cannot_hold_is_an_error_of_the_data() -> Non
     with pytest.raises(sb.InvalidArgument, match="rows whose estimated scale is") as caught:
         sampled(rows, model=sb.Mixture(likelihood=sb.Gaussian()))
     assert caught.value.argument == "data"
+
+
+def test_the_default_truncation_holds_every_start() -> None:
+    rows = np.random.default_rng(0).normal(size=(100, 1))
+    trace = sampled(rows, sb.BlockedGibbs(), init=["single", np.arange(100) % 90], draws=2, warmup=0)
+    assert trace.n_clusters[1].max() > 20
+
+
+def test_advice_counts_the_draws_of_each_chain() -> None:
+    trace = sampled(apart(60, 2, 3, 6.0), draws=30, warmup=0)
+    quantities = ("log_joint", "n_clusters", "largest_cluster")
+    least = min(trace.ess(name) for name in quantities)
+    (few,) = [advice for advice in trace.advice() if advice.kind == "ess"]
+    assert few.suggestions[0] == f"trace.extend(draws={np.ceil(30 * (1.2 * 400.0 / least - 1.0)):.0f})"
