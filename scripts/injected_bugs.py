@@ -23,6 +23,7 @@ from mistakes import BUGS, FILLED, SWITCH, Bug
 from mistakes_of_background import OF_BACKGROUND
 from mistakes_of_chains import OF_CHAINS
 from mistakes_of_columns import OF_COLUMNS
+from mistakes_of_fourth_reader import OF_FOURTH_READER
 from mistakes_of_reader import OF_READER
 from mistakes_of_repeats import OF_REPEATS
 from mistakes_of_second_reader import OF_SECOND_READER
@@ -46,6 +47,7 @@ ALL = (
     *OF_SECOND_READER,
     *OF_CHAINS,
     *OF_THIRD_READER,
+    *OF_FOURTH_READER,
 )
 
 MODULE = f"""//! Mistakes for `scripts/injected_bugs.py`.

@@ -154,7 +154,7 @@ class Extending:
         except CheckpointError as error:
             raise checks.not_supported("trace", "to extend this trace", str(error), "the same version") from error
         added = chains_of(found, room, n_chains, ran)
-        trace = self._with_chains(_behind(chains, added))
+        trace = self._with_chains(_behind(chains, added, more))
         warn_of_draws(trace.advice(), stacklevel=2)
         if found["error"] is not None:
             found["error"].trace = trace
@@ -162,8 +162,8 @@ class Extending:
         return trace
 
 
-def _behind(first: Chains, second: Chains) -> Chains:
-    """Return chains with the draws of the second behind those of the first."""
+def _behind(first: Chains, second: Chains, asked: int) -> Chains:
+    """Return chains with the draws of the second, of which so many were asked for, behind those of the first."""
     behind = {
         name: np.concatenate([values, second.hyperparameters[name]], axis=1)
         for name, values in first.hyperparameters.items()
@@ -173,7 +173,7 @@ def _behind(first: Chains, second: Chains) -> Chains:
         raise ValueError("chains without their run")
     ran = replace(
         second.ran,
-        asked=first.log_joint.shape[1] + second.log_joint.shape[1],
+        asked=first.log_joint.shape[1] + asked,
         last_tenth=_sum(first.ran.last_tenth, second.ran.last_tenth),
     )
     return replace(
