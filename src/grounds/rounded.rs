@@ -15,6 +15,8 @@ use crate::simd::Scalar;
 
 /// Maximum fraction of the variance of such a column that others leave.
 const LEFT: f64 = 0.05;
+/// The fraction that is rounding error: such columns stay if a given scale lets rows vary in their direction.
+const EXACT: f64 = 1e-12;
 /// Maximum distance of a row from the affine function, in steps: that of rounding, and errors of the slopes.
 const ROUNDING: f64 = 0.5;
 const ERRORS: f64 = 0.125;
@@ -62,7 +64,11 @@ pub(super) fn groups(specification: &Specification, data: &Moments, found: &Coor
         }
         let about_zero = member.entry.domain == Some(Domain::Centred);
         let precision = precision(data, &columns, about_zero);
-        let precision = precision.filter(|all| all.iter().step_by(columns.len() + 1).any(|value| LEFT * value >= 1.0));
+        let inverses = |all: &Vec<f64>| all.iter().step_by(columns.len() + 1).copied().collect::<Vec<f64>>();
+        let precision = precision.filter(|all| {
+            let all = inverses(all);
+            all.iter().any(|value| LEFT * value >= 1.0) && all.iter().all(|value| EXACT * value <= 1.0)
+        });
         groups.extend(precision.map(|precision| Correlated { about_zero, columns, precision }));
     }
     Ok(groups)

@@ -312,5 +312,5 @@ def test_draws_have_levels_in_tables() -> None:
         density.as_table([[7.0, 1.0, 0.0]])
     with pytest.raises(sb.InvalidArgument, match="of 3 columns"):
         density.as_table([[7.0, 1.0]])
-    bare = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), table[["size", "grade"]].to_numpy(float), progress=False)
+    bare = sb.fit(sb.Mixture(likelihood=sb.Gaussian()), np.column_stack([size, size[::-1]]), progress=False)
     assert bare.marginal(1).as_table([[3.0]]).columns.tolist() == [1]

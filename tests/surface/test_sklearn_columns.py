@@ -178,7 +178,7 @@ def test_missing_values_are_refused_with_what_to_do() -> None:
 
 def test_refused_arrays_are_called_by_their_name() -> None:
     """They are refused before scikit-learn warns that they have no names: a warning would be an error here."""
-    numbers = FRAME[["age", "visits"]].assign(grade=10 * KIND + 5)
+    numbers = FRAME[["age", "visits"]].assign(grade=10 * np.roll(KIND, 40) + 5)
     fitted = mixture().fit(numbers)
     words = mixture().fit(FRAME)
     for method in ("predict", "score", "partial_fit"):

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::likelihood;
 use crate::local_step::Slices;
 use crate::mcmc::conditional::field::Field;
 use crate::mcmc::conditional::{COLLAPSED, ConditionalChains, DrawnWeights, LabelState, WeightDraws};
@@ -52,6 +53,7 @@ impl Sampler for Slice {
 
     /// Refuses models under which chains end early, or hardly move.
     fn check_model(&self, specification: &Specification) -> Result<()> {
+        likelihood::check_closed(&specification.likelihood.name, &specification.likelihood.parameters)?;
         specification.law()?;
         weighing(&specification.process)?;
         let Named { name, parameters } = &specification.process;
