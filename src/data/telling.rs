@@ -21,8 +21,8 @@ const TURNING: f64 = 0.25;
 /// Fewer values may be in such an order by chance.
 const LEAST_SMOOTH: usize = 20;
 
-/// Whether values in order are those of a smooth function, by the ratio of von Neumann (1941), which is small for values
-/// of clusters, too, and by the number of turning points (Bienaymé 1874).
+/// Whether values in order are those of a smooth function, by the ratio of von Neumann (1941), which is small for
+/// values of clusters, too, and by the number of turning points (Bienaymé 1874).
 pub fn are_smooth(values: &[f64]) -> bool {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     let apart: f64 = values.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).sum();

@@ -1,6 +1,6 @@
 //! Columns that are functions of another one, such as groups of ages, or logarithms of them, beside ages: they tell
-//! nothing beside it (mathematics 1.10). Of columns without cells only groups in order are sought, which few other groups
-//! of as many rows would be; any column is a function of values that do not repeat.
+//! nothing beside it (mathematics 1.10). Of columns without cells only groups in order are sought, which few other
+//! groups of as many rows would be; any column is a function of values that do not repeat.
 
 use crate::data::{Coordinates, Domain, Freedom, Moments, Rounded, are_smooth, slopes};
 use crate::error::Result;
