@@ -222,9 +222,9 @@ def test_advice_names_what_supports_the_model() -> None:
 
 
 def test_a_run_that_was_cut_short_goes_on_from_its_first_chain() -> None:
-    trace = sampled(draws=10**6, warmup=5, max_seconds=0.5)
+    trace = sampled(apart(40, 1, 2, 6.0), draws=10**5, warmup=5, max_seconds=1.0)
     (stopped,) = [advice for advice in trace.advice() if advice.kind == "stopped"]
-    assert stopped.suggestions == (f"trace.extend(draws={10**6 - trace.log_joint.shape[1]})",)
+    assert stopped.suggestions == (f"trace.extend(draws={10**5 - trace.log_joint.shape[1]})",)
     ahead = trace._chains.ran.ahead
     if ahead > 1:
         with pytest.raises(sb.InvalidArgument, match=f"draws must be at least {ahead}, by which a chain is ahead"):
