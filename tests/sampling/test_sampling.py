@@ -318,7 +318,7 @@ def test_what_is_not_supported_says_what_to_use():
     assert caught.value.argument == "data"
     with pytest.raises(sb.NotSupported) as caught:
         short(sb.Mixture(likelihood=sb.SphericalGaussian(base="product")))
-    assert caught.value.argument == "likelihood"
+    assert caught.value.argument == "model"
 
 
 def test_the_model_of_a_fit_to_rounded_rows_can_be_sampled():
