@@ -196,7 +196,7 @@ fn of_moments<F: Scalar>(
         let groups = rounded::groups(specification, data, &found.coordinates)?;
         // Data in blocks are read again only for columns that are rounded.
         let (is_table, is_told) = (rows.table().is_some(), sought(specification)?.resolution);
-        let together = together(specification, data, &found.coordinates, is_told || !is_table, !is_table)?;
+        let together = together(specification, data, &found.coordinates, is_told || !is_table)?;
         if !groups.is_empty() || !together.is_empty() {
             let sample = &first_rows(rows)?;
             found.coordinates = RoundedColumns { rows, data, sample, cancel }.left_out(found.coordinates, groups)?;

@@ -1,6 +1,5 @@
 //! Columns that are functions of another one, such as groups of ages, or logarithms of them, beside ages: they tell
-//! nothing beside it (mathematics 1.10). Of columns without cells only groups in order are sought, which few other
-//! groups of as many rows would be; any column is a function of values that do not repeat.
+//! nothing beside it (mathematics 1.10).
 
 use crate::data::{Coordinates, Domain, Freedom, Moments, Rounded, are_smooth, slopes};
 use crate::error::Result;
@@ -20,8 +19,6 @@ const EVERY_VALUE: f64 = 1e300;
 const LEAST_SURPRISE: f64 = 25.0;
 /// Minimum mean number of rows of a value of the other column: single rows have one value each of any column.
 const ROWS_PER_VALUE: usize = 3;
-/// Number of rows that tell whether a column may have at most [`MOST_STEPS`] values.
-const FIRST_LOOK: usize = 256;
 
 /// Columns that are seen together, of which some may be functions of others.
 pub(super) struct Together {
@@ -32,13 +29,12 @@ pub(super) struct Together {
 }
 
 /// The kept columns of each part of the model that sees them together; none without a column that has cells, if these
-/// are `sought` and it is `only` these that matter.
+/// are `sought`.
 pub(super) fn together(
     specification: &Specification,
     data: &Moments,
     found: &Coordinates,
     sought: bool,
-    only: bool,
 ) -> Result<Vec<Together>> {
     let Named { name, parameters } = &specification.likelihood;
     let mut all = Vec::new();
@@ -55,7 +51,7 @@ pub(super) fn together(
         let columns: Vec<usize> = kept.filter(|&one| !in_residuals(one)).map(|(_, column)| column).collect();
         let with_cells: Vec<usize> =
             columns.iter().copied().filter(|&column| !sought || data.resolution[column] > 0.0).collect();
-        if columns.len() > 1 && !(only && with_cells.is_empty()) {
+        if columns.len() > 1 && !with_cells.is_empty() {
             all.push(Together { about_zero: member.entry.domain == Some(Domain::Centred), columns, with_cells });
         }
     }
@@ -92,11 +88,13 @@ impl Ranked {
     }
 
     /// Whether it tells nothing beside another column.
-    fn follows(&self, other: &Self, has_cells: bool) -> bool {
+    fn follows(&self, other: &Self) -> bool {
         let (few, many) = (self.values.len(), other.values.len());
+        if few > many || ROWS_PER_VALUE * many > self.places.len() {
+            return false;
+        }
         let are_steps = few <= MOST_STEPS && many >= TIMES * few;
-        let repeat = has_cells && ROWS_PER_VALUE * many <= self.places.len();
-        if few > many || !(repeat || are_steps) || !(are_steps || many >= LEAST_VALUES) {
+        if !are_steps && many < LEAST_VALUES {
             return false;
         }
         let Some(values) = self.by(other) else { return false };
@@ -106,7 +104,7 @@ impl Ranked {
         }
         // Of two that are functions of each other, the one with more even values stays.
         let may_go = few < many || self.unevenness() > other.unevenness();
-        may_go && (is_monotone || (repeat && many >= LEAST_VALUES && are_smooth(&values)))
+        may_go && (is_monotone || (many >= LEAST_VALUES && are_smooth(&values)))
     }
 
     /// The log of the number of ways in which as many rows could have each of its values.
@@ -137,23 +135,13 @@ fn median(values: &mut [f64]) -> f64 {
 pub(super) fn functions(all: &[Together], data: &Moments, found: &Coordinates, sample: &[Vec<f64>]) -> Vec<Rounded> {
     let mut functions = Vec::new();
     for Together { about_zero, columns, with_cells } in all {
-        let has_steps = |column: usize| {
-            let mut values: Vec<u64> = sample.iter().take(FIRST_LOOK).map(|row| row[column].to_bits()).collect();
-            values.sort_unstable();
-            values.dedup();
-            values.len() <= MOST_STEPS
-        };
-        if with_cells.is_empty() && !columns.iter().any(|&column| has_steps(column)) {
-            continue;
-        }
         let is_kept = |column: &&usize| found.kept().contains(column);
         let ranked: Vec<(usize, Ranked)> =
             columns.iter().filter(is_kept).map(|&column| (column, Ranked::of(sample, column))).collect();
         let mut pairs: Vec<(usize, usize)> = Vec::new();
         for (column, one) in &ranked {
-            let others = ranked.iter().filter(|(other, _)| other != column);
-            let follows = |(place, other): &&(usize, Ranked)| one.follows(other, with_cells.contains(place));
-            pairs.extend(others.filter(follows).map(|&(other, _)| (*column, other)));
+            let others = ranked.iter().filter(|(other, _)| other != column && with_cells.contains(other));
+            pairs.extend(others.filter(|(_, other)| one.follows(other)).map(|&(other, _)| (*column, other)));
         }
         // What follows from a column that goes follows from that one's other column, too.
         let going: Vec<usize> = pairs.iter().map(|(column, _)| *column).collect();
@@ -182,24 +170,7 @@ mod tests {
     /// Whether a function of 40 whole numbers, three rows each, follows from them.
     fn follows(function: fn(usize) -> f64) -> bool {
         let rows: Vec<Vec<f64>> = (0..120).map(|row| vec![(row % 40) as f64, function(row)]).collect();
-        Ranked::of(&rows, 1).follows(&Ranked::of(&rows, 0), true)
-    }
-
-    /// Groups in order follow from values that do not repeat, and nothing else does.
-    #[test]
-    fn groups_of_distinct_values_follow() {
-        let follows = |function: fn(f64) -> f64| {
-            let value = |row: u32| f64::from(row * 37 % 120);
-            let rows: Vec<Vec<f64>> = (0..120).map(|row| vec![value(row), function(value(row))]).collect();
-            Ranked::of(&rows, 1).follows(&Ranked::of(&rows, 0), false)
-        };
-        assert!(follows(|value| (value / 30.0).floor()));
-        assert!(follows(|value| -(value / 7.0).floor()));
-        assert!(follows(|value| f64::from(u8::from(value > 100.0))));
-        assert!(!follows(|value| (value + 1.0).ln()));
-        assert!(!follows(|value| f64::from(u8::from(value > 100.0 || value == 50.0))));
-        assert!(!follows(|value| f64::from(u8::from(value > 115.0))));
-        assert!(!follows(|value| [2.0, 0.0, 3.0, 1.0][value as usize / 30]));
+        Ranked::of(&rows, 1).follows(&Ranked::of(&rows, 0))
     }
 
     #[test]

@@ -153,6 +153,20 @@ def test_rounded_copies_in_float32_are_left_out() -> None:
     assert fit.n_occupied == 2
 
 
+@pytest.mark.parametrize("separation", [1.5, 8.0])
+@pytest.mark.parametrize("beside", ["number", "time"])
+def test_a_class_in_the_order_of_rows_stays(separation: float, beside: str) -> None:
+    """Rows sorted by class: it is a function of the row number and of the time, and tells the clusters."""
+    rng = np.random.default_rng(2)
+    kinds = np.repeat([0, 1, 2], 200)
+    place = rng.normal(size=(600, 2)) + separation * np.array([[0, 0], [1, 0], [0, 1]])[kinds]
+    other = np.arange(600.0) if beside == "number" else 1.6e9 + np.cumsum(rng.exponential(30.0, size=600))
+    rows = np.column_stack([other, kinds, place])
+    fit = fitted(rows)
+    assert (fit.n_components, fit.support.dependent) == (3, ())
+    assert adjusted_rand_score(kinds, fit.predict(rows)) == 1.0
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_residuals_far_below_the_digits_of_a_matrix(seed: int) -> None:
     """Milliseconds over months: the fit is that of the difference, and its scale is refused as a given one."""
@@ -271,13 +285,13 @@ def test_groups_of_a_column_are_left_out(seed: int, tmp_path: Any) -> None:
     late = np.column_stack([rng.normal(45.0, 9.0, 3000).round(), rng.integers(0, 2, 3000)])
     both = fitted(np.concatenate([early, late]), algorithm=sb.Full(max_passes=2))
     assert both.support.dependent == ()
-    # A flag that one row contradicts is a flag; groups in order follow from values that do not repeat, too.
+    # A flag that one row contradicts is a flag, and so are groups of values that hardly repeat.
     contradicted = (ages >= 40).astype(float)
     contradicted[0] = 1.0 - contradicted[0]
     assert fitted(np.column_stack([contradicted, ages]), algorithm=sb.Full(max_passes=2)).support.dependent == ()
     for groups in (other > 0.0, np.searchsorted([-1.0, 0.0, 1.0], other)):
-        fit = fitted(np.column_stack([groups, other]))
-        assert (fit.n_components, fit.support.dependent) == (1, (0,))
+        rows = np.column_stack([groups, other])
+        assert fitted(rows, algorithm=sb.Full(max_passes=2)).support.dependent == ()
     for one in (np.log(other + 9.0), groups ^ 1):
         rows = np.column_stack([one, other])
         assert fitted(rows, algorithm=sb.Full(max_passes=2)).support.dependent == ()
