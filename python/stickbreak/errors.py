@@ -136,8 +136,8 @@ class Advice(_Message, UserWarning):
     kind : str
         Its name: "support", "passes", "starts", "disagreement", "few_rows", "one_component", "whole_numbers",
         "nearly_constant", "flags", "copies", "duplicates", "weights", "residual_columns", "skewed", "outliers",
-        "copied_columns", "row_numbers", "sparsity"; of a trace "truncation", "stuck", "rhat", "ess", "still" or
-        "stopped".
+        "copied_columns", "row_numbers", "sparsity"; of a trace "truncation", "stuck", "rhat", "ess", "still",
+        "one_start", "repeats" or "stopped".
     suggestions : tuple of str
         What to try, the best first.
 

@@ -84,7 +84,7 @@ def test_blocks_may_have_other_columns_in_front(front: bool) -> None:
     assert fit.support.residual == (second,)
     given = fit.conditional({first: 5.0})
     assert given.mean[sorted([second, count]).index(second)] == pytest.approx(15.0, abs=1e-4)
-    # A Student t with so many degrees of freedom that it is normal.
+    # The marginal is a Student t. It has so many degrees of freedom that a normal density is close enough.
     found = fit.marginal([second]).log_density([[15.0]])[0]
     mean, scale = pair[:, 1].mean(), pair[:, 1].std()
     assert found == pytest.approx(-0.5 * ((15.0 - mean) / scale) ** 2 - np.log(scale * np.sqrt(2.0 * np.pi)), abs=0.05)

@@ -206,6 +206,10 @@ def test_codes_flags_and_counts_that_follow_from_another() -> None:
         assert (
             f"'{name}' follows from another column" in {each.kind: each.text for each in fit.advice()}["copied_columns"]
         )
+    both = pd.DataFrame({"counts": codes, "counts of towns": codes + 1, "counts again": codes + 2})
+    fit = sb.fit(sb.Mixture(sb.Poisson()), both, sb.Memoized(max_passes=2, moves=()))
+    found = {each.kind: each.text for each in fit.advice()}["copied_columns"]
+    assert found == "columns 'counts of towns', 'counts again' follow from another column, and count once more"
     rows = np.column_stack([codes, rng.integers(0, 5, 600), np.arange(600) % 200])
     fit = sb.fit(sb.Mixture(sb.Categorical()), rows, sb.Memoized(max_passes=2, moves=()))
     assert "copied_columns" not in {each.kind for each in fit.advice()}

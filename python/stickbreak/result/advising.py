@@ -282,9 +282,9 @@ def _of_repeated_levels(rows: NDArray[Any], likelihood: Likelihood, names: Names
         )
     ]
     if follow:
-        one = len(follow) == 1
-        text = f"{columns(follow, names)} {'follows' if one else 'follow'} from another column, and counts once more"
-        yield Advice(text.replace("counts", "counts" if one else "count"), kind="copied_columns", suggestions=_WITHOUT)
+        verbs = ("follows", "counts") if len(follow) == 1 else ("follow", "count")
+        text = f"{columns(follow, names)} {verbs[0]} from another column, and {verbs[1]} once more"
+        yield Advice(text, kind="copied_columns", suggestions=_WITHOUT)
 
 
 def of_steps(sample: Sample | None, fit: Result) -> Iterator[Advice]:

@@ -131,7 +131,7 @@ def _longer(more: int, ran: Ran | None) -> tuple[str, ...]:
 
 
 def _usual_draws(chains: Chains) -> int:
-    """Return how many more draws of each chain make as many as are effective at least, if all are."""
+    """Return how many more draws of each chain suffice if every draw is effective."""
     return math.ceil(LEAST_ESS / len(chains.log_joint))
 
 

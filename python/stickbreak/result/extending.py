@@ -74,8 +74,8 @@ class Extending:
         Parameters
         ----------
         draws : int
-            Further draws of each chain, at least 1; after a run that was cut short, at least as many as the first
-            of the chains is ahead.
+            Number of further draws of each chain, at least 1. Where a run was cut short, one chain may have made more
+            draws than another: then at least that many.
         max_seconds : float, optional
             Start no sweep after this time, and return the draws so far.
         threads : int, optional
@@ -99,7 +99,7 @@ class Extending:
         Warns
         -----
         ConvergenceWarning, TruncationWarning
-            As in `sample`, of all draws.
+            As in `sample`. All draws count, old and new.
 
         Examples
         --------
@@ -163,7 +163,7 @@ class Extending:
 
 
 def _behind(first: Chains, second: Chains, asked: int) -> Chains:
-    """Return chains with the draws of the second, of which so many were asked for, behind those of the first."""
+    """Return the chains of the first with those of the second behind them; `asked` new draws were asked for."""
     behind = {
         name: np.concatenate([values, second.hyperparameters[name]], axis=1)
         for name, values in first.hyperparameters.items()

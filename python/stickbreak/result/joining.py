@@ -33,7 +33,7 @@ def concat(traces: Iterable[Trace]) -> Trace:
     Warns
     -----
     ConvergenceWarning, TruncationWarning
-        As in `sample`, of all chains.
+        As in `sample`. All chains count.
 
     Examples
     --------

@@ -48,7 +48,7 @@ class Until:
 
 
 def until_of(until: object, draws: int, chains: int) -> tuple[float, float] | None:
-    """Return the numbers of an argument `until`, and refuse those that so many draws cannot meet."""
+    """Return what an argument `until` asks for; refuse what this number of draws cannot reach."""
     if until is None:
         return None
     found = checks.instance("until", until, Until, "an Until, or None")

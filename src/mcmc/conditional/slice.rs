@@ -28,8 +28,8 @@ const FALL: f64 = 0.6;
 const MOST_ENDED: f64 = 0.01;
 /// Number of sweeps of a run of the usual length.
 const USUAL_SWEEPS: f64 = 6000.0;
-/// Where the weight of the last component that may be is w, about this many times `w^(1 - discount)` of the sweeps end:
-/// smaller weights than w are those of some cluster of one row. As measured (docs/samplers.md).
+/// If w is the weight of the last component that a sweep may have, about this many times `w^(1 - discount)` of the
+/// sweeps end, because some cluster of one row has a smaller weight. The factor is rough, from a few runs of 40 rows.
 const ENDED: f64 = 450.0;
 
 impl Slice {
@@ -91,8 +91,8 @@ impl Sampler for Slice {
     }
 }
 
-/// The share of runs that end, roughly: as the number of jumps above w is `mass w^-discount / (discount Gamma(1 -
-/// discount))`.
+/// Roughly the share of runs that end. The number of jumps above w is
+/// `mass w^-discount / (discount Gamma(1 - discount))`.
 fn ended(mass: f64, discount: f64) -> f64 {
     if discount == 0.0 {
         return 0.0;
